@@ -1,0 +1,1 @@
+"""One-shot collectives; imports nothing else of the package."""

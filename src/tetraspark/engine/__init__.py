@@ -1,0 +1,1 @@
+"""The SGLang plugin; importable inside the engine with nothing else of the package loaded."""

@@ -1,0 +1,1 @@
+"""Nodes and the runners that touch them."""

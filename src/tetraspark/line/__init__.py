@@ -1,0 +1,1 @@
+"""The serving line: plan, launch, readiness, status, logs, stop."""

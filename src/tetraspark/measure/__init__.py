@@ -1,0 +1,1 @@
+"""Measurement: benchmarks whose output describes itself."""

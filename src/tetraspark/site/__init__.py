@@ -1,0 +1,1 @@
+"""The site file: typed, closed, every value with its origin."""
