@@ -1,0 +1,145 @@
+"""One rank's end of the protocol: a thin, typed face of the C proxy."""
+
+import ctypes
+
+from tetraspark.collectives import native
+from tetraspark.collectives.failure import RECORD_BYTES
+from tetraspark.collectives.flags import Flag
+from tetraspark.collectives.layout import ABORT, ARRIVALS, PROGRESS, WAITING, Layout
+from tetraspark.collectives.routes import Routes
+
+
+def configure(
+    layout: Layout,
+    routes: Routes,
+    rank: int,
+    bases: list[int],
+    *,
+    direct: bool,
+    pull: bool,
+    start_sequence: int,
+    spins: int,
+    yields: int,
+) -> native.Config:
+    """Return the C configuration of one rank; `bases` are region addresses, 0 where not mapped."""
+    config = native.Config(
+        world=layout.world,
+        rank=rank,
+        lanes=layout.lanes,
+        direct=direct,
+        pull=pull,
+        start_sequence=start_sequence,
+        spins=spins,
+        yields=yields,
+        progress=PROGRESS,
+        arrivals=ARRIVALS,
+        waiting=WAITING,
+        abort_word=ABORT,
+        flags=layout.flags,
+        send=layout.send,
+        send_gather=layout.send_gather,
+        recv=layout.recv,
+        recv_gather=layout.recv_gather,
+        slot_stride=layout.slot_stride,
+        gather_stride=layout.gather_stride,
+    )
+    config.base[: layout.world] = bases
+    for peer in range(layout.world):
+        if peer != rank:
+            order = routes.between(rank, peer)
+            config.route_count[peer] = len(order)
+            config.route[peer][: len(order)] = order
+    return config
+
+
+class Endpoint:
+    """Begins, polls and waits for one operation at a time. Addresses must outlive it."""
+
+    def __init__(self, config: native.Config) -> None:
+        self._library = native.proxy()
+        self._handle = self._library.ts_open(ctypes.byref(config))
+        if not self._handle:
+            raise MemoryError("no memory for an endpoint")
+        self.state: native.EndpointState = self._handle.contents
+        self.run_native = self._library.ts_run
+
+    @property
+    def handle(self) -> object:
+        """The C endpoint, for the calls that transports make themselves."""
+        return self._handle
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the last operation begun."""
+        return int(self.state.sequence)
+
+    def begin(self, request: native.Request) -> int:
+        """Stage and post one operation; returns PENDING, FAILED, ABORTED or BUSY."""
+        return int(self._library.ts_begin(self._handle, ctypes.byref(request)))
+
+    def run(self, request: native.Request, nanoseconds: int) -> int:
+        """Begin, then wait at most `nanoseconds`; returns DONE or as `begin` does."""
+        return int(self.run_native(self._handle, ctypes.byref(request), nanoseconds))
+
+    def poll(self) -> int:
+        """Look once; returns DONE, PENDING, FAILED or ABORTED."""
+        return int(self._library.ts_poll(self._handle))
+
+    def wait(self, nanoseconds: int) -> int:
+        """Wait at most `nanoseconds` without the GIL; returns as `poll` does."""
+        return int(self._library.ts_wait(self._handle, nanoseconds))
+
+    def missing(self, peer: int) -> tuple[int, ...]:
+        """Return the stripes of the pending operation that have not arrived from a peer."""
+        if not self.state.pending:
+            return ()
+        bits = self.state.missing[peer]
+        return tuple(i for i in range(bits.bit_length()) if bits >> i & 1)
+
+    def lanes_to(self, peer: int) -> tuple[int, ...]:
+        """Return the ordered lanes to a peer."""
+        config = self.state.config
+        return tuple(config.route[peer][: config.route_count[peer]])
+
+    def nbytes(self) -> int:
+        """Return this rank's bytes in the last operation begun."""
+        return int(self.state.request.bytes[self.state.config.rank])
+
+    def shape(self) -> tuple[int, ...]:
+        """Return this rank's shape in the last operation begun."""
+        return tuple(self.state.request.dims[: self.state.request.ndim])
+
+    def describe_failure(self) -> str:
+        """Return both sides of what the proxy found wrong."""
+        failure, rank = self.state.failure, self.state.config.rank
+        mine = f"rank {rank} has {Flag.unpack(failure.mine).describe(self.shape())}"
+        if failure.kind == native.LANE_ERROR:
+            return f"the write failed on the lane; {mine}"
+        if failure.kind == native.OVERFLOW:
+            return f"the queue of writes is full; {mine}"
+        shape = tuple(failure.dims[: failure.ndim]) if failure.ndim else None
+        theirs = Flag.unpack(failure.theirs)
+        text = f"{mine}, rank {failure.peer} has {theirs.describe(shape)}"
+        return text if theirs.sequence == failure.sequence else f"{text} at {theirs.sequence}"
+
+    def read_record(self, offset: int) -> bytes | None:
+        """Return a record of the own region; None when there is none."""
+        buffer = ctypes.create_string_buffer(RECORD_BYTES)
+        word = self._library.ts_read_record(self._handle, offset, buffer, RECORD_BYTES)
+        return buffer.raw[: word - 1] if word else None
+
+    def leave_record(self, rank: int, offset: int, data: bytes, *, alarm: bool) -> None:
+        """Write a record into a mapped region; `alarm` raises its abort word and wakes it."""
+        self._library.ts_leave_record(
+            self._handle, rank, offset, data, len(data), len(data) + 1, alarm
+        )
+
+    def set_phase(self, phase: int) -> None:
+        """Publish the phase of this rank."""
+        self._library.ts_set_phase(self._handle, phase)
+
+    def close(self) -> None:
+        """Free the endpoint; it must not be used again."""
+        if self._handle:
+            self._library.ts_close(self._handle)
+            self._handle = None

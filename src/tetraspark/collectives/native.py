@@ -1,0 +1,223 @@
+"""The proxy's C structures and functions, checked against the library before first use."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import POINTER, Structure, c_int, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+from tetraspark.collectives.build import build
+from tetraspark.collectives.failure import BuildError
+from tetraspark.collectives.layout import LINE
+from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
+
+ABI = 1
+MAX_DIMS = 8
+QUEUE = 64
+
+DONE, PENDING, FAILED, ABORTED, BUSY = range(5)
+MISMATCH, DIVERGED, LANE_ERROR, OVERFLOW, STALE_HEADER = range(1, 6)
+
+
+class Header(Structure):
+    """First line of a slot: the sender's flag and exact shape."""
+
+    _fields_ = (
+        ("flag", c_uint64),
+        ("ndim", c_uint32),
+        ("dims", c_uint32 * MAX_DIMS),
+        ("reserved", c_uint32 * 21),
+    )
+
+
+class Progress(Structure):
+    """How far the owner of a region is: two lines of it."""
+
+    _fields_ = (
+        ("doorbell", c_uint32),
+        ("posted", c_uint32),
+        ("completed", c_uint32),
+        ("phase", c_uint32),
+        ("reserved", c_uint32 * 28),
+        ("acked", c_uint32 * MAX_LANES * MAX_WORLD),
+    )
+
+
+class Config(Structure):
+    """What an endpoint is told once."""
+
+    _fields_ = (
+        ("world", c_uint32),
+        ("rank", c_uint32),
+        ("lanes", c_uint32),
+        ("direct", c_uint32),
+        ("pull", c_uint32),
+        ("start_sequence", c_uint32),
+        ("spins", c_uint32),
+        ("yields", c_uint32),
+        ("route_count", c_uint32 * MAX_WORLD),
+        ("route", c_uint32 * MAX_LANES * MAX_WORLD),
+        ("base", c_uint64 * MAX_WORLD),
+        ("progress", c_uint64),
+        ("arrivals", c_uint64),
+        ("waiting", c_uint64),
+        ("abort_word", c_uint64),
+        ("flags", c_uint64),
+        ("send", c_uint64),
+        ("send_gather", c_uint64),
+        ("recv", c_uint64),
+        ("recv_gather", c_uint64),
+        ("slot_stride", c_uint64),
+        ("gather_stride", c_uint64),
+    )
+
+
+class Request(Structure):
+    """One operation: what this rank sends, what it expects of each peer, where results go."""
+
+    _fields_ = (
+        ("op", c_uint32),
+        ("dtype", c_uint32),
+        ("ndim", c_uint32),
+        ("rows", c_uint32),
+        ("dims", c_uint32 * MAX_DIMS),
+        ("last", c_uint32 * MAX_WORLD),
+        ("bytes", c_uint64 * MAX_WORLD),
+        ("row_bytes", c_uint64 * MAX_WORLD),
+        ("out_offset", c_uint64 * MAX_WORLD),
+        ("out_stride", c_uint64),
+        ("input", c_void_p),
+        ("output", c_void_p),
+    )
+
+
+class Write(Structure):
+    """One stripe to move by a queued transport: payload first, then its flag."""
+
+    _fields_ = (
+        ("peer", c_uint32),
+        ("lane", c_uint32),
+        ("stripe", c_uint32),
+        ("sequence", c_uint32),
+        ("source", c_uint64),
+        ("target", c_uint64),
+        ("bytes", c_uint64),
+        ("flag_target", c_uint64),
+        ("flag", c_uint64),
+    )
+
+
+class NativeFailure(Structure):
+    """What the proxy found wrong."""
+
+    _fields_ = (
+        ("kind", c_uint32),
+        ("peer", c_uint32),
+        ("lane", c_uint32),
+        ("sequence", c_uint32),
+        ("mine", c_uint64),
+        ("theirs", c_uint64),
+        ("ndim", c_uint32),
+        ("dims", c_uint32 * MAX_DIMS),
+        ("reserved", c_uint32),
+    )
+
+
+class Counters(Structure):
+    """Totals since the endpoint was opened."""
+
+    _fields_ = (
+        ("operations", c_uint64),
+        ("spins", c_uint64),
+        ("yields", c_uint64),
+        ("sleeps", c_uint64),
+        ("wakes", c_uint64),
+        ("writes", c_uint64 * MAX_LANES * MAX_WORLD),
+        ("bytes", c_uint64 * MAX_LANES * MAX_WORLD),
+    )
+
+
+class EndpointState(Structure):
+    """The endpoint itself; read by the supervisor, written only by the proxy."""
+
+    _fields_ = (
+        ("config", Config),
+        ("request", Request),
+        ("failure", NativeFailure),
+        ("counters", Counters),
+        ("sequence", c_uint32),
+        ("pending", c_uint32),
+        ("failed", c_uint32),
+        ("missing", c_uint32 * MAX_WORLD),
+        ("expected", c_uint64 * MAX_WORLD),
+        ("queue", Write * QUEUE),
+        ("queue_head", c_uint32),
+        ("queue_tail", c_uint32),
+    )
+
+
+def abi_numbers() -> list[int]:
+    """Return the numbers that `ts_abi` of a matching library returns, in its order."""
+    sized = (Header, Progress, Config, Request, Write, NativeFailure, Counters, EndpointState)
+    placed = (
+        Progress.acked,
+        Config.base,
+        Config.slot_stride,
+        Request.bytes,
+        Request.output,
+        Write.flag,
+        NativeFailure.dims,
+        Counters.bytes,
+        EndpointState.failure,
+        EndpointState.counters,
+        EndpointState.sequence,
+        EndpointState.missing,
+    )
+    constants = [ABI, LINE, MAX_WORLD, MAX_LANES, MAX_DIMS, QUEUE]
+    return constants + [ctypes.sizeof(kind) for kind in sized] + [field.offset for field in placed]
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """Load a built proxy and declare its functions. Raises BuildError if its numbers differ."""
+    try:
+        library = ctypes.CDLL(str(path))
+        library.ts_abi.restype = c_uint32
+    except (OSError, AttributeError) as error:
+        raise BuildError(f"{path} cannot be loaded: {error}; remove it") from error
+    wanted = abi_numbers()
+    seen = (c_uint32 * 64)()
+    count = library.ts_abi(seen, 64)
+    if list(seen[:count]) != wanted:
+        raise BuildError(f"{path} has layout numbers {seen[:count]}, wanted {wanted}; remove it")
+    endpoint = POINTER(EndpointState)
+    signatures: dict[str, tuple[object, list[object]]] = {
+        "ts_flag_pack": (c_uint64, [c_uint32] * 4),
+        "ts_flag_unpack": (None, [c_uint64, POINTER(c_uint32)]),
+        "ts_next_sequence": (c_uint32, [c_uint32]),
+        "ts_reduce": (c_int, [c_void_p, POINTER(c_void_p), c_uint32, c_uint32, c_uint64]),
+        "ts_open": (endpoint, [POINTER(Config)]),
+        "ts_close": (None, [endpoint]),
+        "ts_begin": (c_int, [endpoint, POINTER(Request)]),
+        "ts_poll": (c_int, [endpoint]),
+        "ts_wait": (c_int, [endpoint, c_uint64]),
+        "ts_run": (c_int, [endpoint, POINTER(Request), c_uint64]),
+        "ts_take": (c_int, [endpoint, POINTER(Write)]),
+        "ts_complete": (None, [endpoint, POINTER(Write), c_int]),
+        "ts_set_phase": (None, [endpoint, c_uint32]),
+        "ts_read_record": (c_uint64, [endpoint, c_uint64, c_void_p, c_uint32]),
+        "ts_leave_record": (
+            None,
+            [endpoint, c_uint32, c_uint64, c_void_p, c_uint32, c_uint64, c_int],
+        ),
+    }
+    for name, (result, arguments) in signatures.items():
+        function: Callable[..., object] = getattr(library, name)
+        function.restype = result  # type: ignore[attr-defined]  # a ctypes function pointer
+        function.argtypes = arguments  # type: ignore[attr-defined]  # as above
+    return library
+
+
+@cache
+def proxy() -> ctypes.CDLL:
+    """Return the proxy of this process, built and verified once. Raises BuildError."""
+    return load(build())
