@@ -1,0 +1,170 @@
+"""Sections of a site file that describe the machines: nodes, image, weights, fabric, ssh."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from tetraspark.site.secret import holds_secret, names_secret
+from tetraspark.site.section import Devices, Host, Name, PathText, Section, User, refusal
+
+RECIPES = ("base", "canary", "canary-roce", "release")
+
+_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+
+
+def _base(text: str) -> str:
+    if not _DIGEST.fullmatch(text):
+        wanted = "an image with its digest, `name:tag@sha256:` and 64 hex digits: tags move"
+        fix = f"docker buildx imagetools inspect {text.split('@', 1)[0]}"
+        raise refusal(f"base image {text!r}", wanted, fix)
+    return text
+
+
+def _tag(text: str) -> str:
+    if "@" in text:
+        wanted = "a tag without a digest: a build gives the digest, it cannot be asked for"
+        fix = f'tag = "{text.split("@", 1)[0]}"; the digest belongs to `image.base`'
+        raise refusal(f"image tag {text!r}", wanted, fix)
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?", text):
+        wanted = "a docker image name such as dsv41-4x-spark:local"
+        raise refusal(f"image tag {text!r}", wanted, "lower-case name, then `:` and a tag")
+    return text
+
+
+def _build_args(args: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in args.items():
+        if names_secret(name) or holds_secret(value):
+            wanted = "no secret: build arguments stay in the image's history"
+            raise refusal(f"build argument `{name}` holds a secret", wanted, "remove it")
+    return args
+
+
+def _client(text: str) -> str:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as error:
+        wanted = "an IPv4 address or network, such as 10.0.22.0/24"
+        raise refusal(f"NFS client {text!r}: {error}", wanted, "correct it") from None
+    return text
+
+
+class Node(Section):
+    """One machine; rank r runs on the r-th node, and the first is the head."""
+
+    name: Name = Field(description="short name in plans and logs")
+    host: Host | None = Field(
+        default=None, description="IPv4 address or name for the rendezvous and the fabric bootstrap"
+    )
+    ssh_host: Host | None = Field(default=None, description="where ssh connects; default `host`")
+    user: User | None = Field(default=None, description="ssh login; default `ssh.user`")
+    devices: Devices | None = Field(
+        default=None, description="RDMA devices of this node, in place of `fabric.devices`"
+    )
+    nfs_server: Host | None = Field(
+        default=None, description="NFS server of this node, in place of `weights.nfs_server`"
+    )
+
+
+class Image(Section):
+    """The container image every node builds and must agree on."""
+
+    recipe: Literal["base", "canary", "canary-roce", "release"] = Field(
+        description="which image recipe to build"
+    )
+    base: Annotated[str, AfterValidator(_base)] | None = Field(
+        default=None, description="image to build on, pinned by digest"
+    )
+    tag: Annotated[str, AfterValidator(_tag)] = Field(description="name of the built image")
+    dockerfile: PathText | None = Field(default=None, description="in place of the recipe's own")
+    build_args: Annotated[Mapping[str, str], AfterValidator(_build_args)] = Field(
+        default={}, description="docker build arguments"
+    )
+
+
+class Weights(Section):
+    """How the checkpoint reaches the workers."""
+
+    mode: Literal["local", "nfs", "copy"] = Field(
+        description="already on each node, mounted from a server, or copied from the head"
+    )
+    nfs_server: Host | None = Field(default=None, description="address workers mount from")
+    nfs_export: str | None = Field(default=None, description="name of the export")
+    nfs_volume: str | None = Field(default=None, description="docker volume made on workers")
+    nfs_clients: tuple[Annotated[str, AfterValidator(_client)], ...] | None = Field(
+        default=None, description="addresses or networks the server admits"
+    )
+
+
+class Nccl(Section):
+    """NCCL settings of a line; an absent key leaves NCCL's own default."""
+
+    buffer_bytes: int | None = Field(
+        default=None,
+        ge=4096,
+        le=1 << 30,
+        description="NCCL_BUFFSIZE, bytes; GPU memory here",
+    )
+    ll128_buffer_bytes: int | None = Field(
+        default=None, ge=4096, le=1 << 30, description="NCCL_LL128_BUFFSIZE, bytes"
+    )
+    protocols: str | None = Field(
+        default=None,
+        pattern=r"^\^?(LL|LL128|Simple)(,(LL|LL128|Simple))*$",
+        description="NCCL_PROTO, such as `LL,Simple` or `^LL128`",
+    )
+    channels_min: int | None = Field(
+        default=None, ge=1, le=64, description="NCCL_MIN_NCHANNELS; NCCL has at most 64"
+    )
+    channels_max: int | None = Field(
+        default=None, ge=1, le=64, description="NCCL_MAX_NCHANNELS; NCCL has at most 64"
+    )
+    debug: Literal["VERSION", "WARN", "INFO", "TRACE"] | None = Field(
+        default=None, description="NCCL_DEBUG"
+    )
+    debug_subsystems: tuple[str, ...] | None = Field(default=None, description="NCCL_DEBUG_SUBSYS")
+
+
+class Ring(Section):
+    """A switchless ring; stock NCCL unless `nccl_library_dir` names a patched one."""
+
+    channels_min: int = Field(default=4, ge=1, le=64, description="NCCL_MIN_NCHANNELS")
+    channels_max: int = Field(
+        default=4, ge=1, le=64, description="NCCL_MAX_NCHANNELS; each pins memory"
+    )
+    subnet_prefix: int = Field(
+        default=24, ge=8, le=30, description="prefix length of one cable's network"
+    )
+    nccl_library_dir: PathText | None = Field(
+        default=None, description="folder of a patched libnccl.so.2 on the head"
+    )
+    worker_nccl_library_dir: PathText | None = Field(
+        default=None, description="the same on workers, if other"
+    )
+    nccl_target: PathText | None = Field(
+        default=None, description="file in the image the patched library is mounted over"
+    )
+
+
+class Fabric(Section):
+    """The RoCE network between the nodes."""
+
+    topology: Literal["switch", "pair", "ring"] = Field(description="how the nodes are cabled")
+    devices: Devices = Field(description="RDMA devices of every node, plain names")
+    min_rdma_mtu: Literal[1024, 2048, 4096] = Field(
+        default=4096, description="smallest active RDMA MTU, bytes; 4096 needs a netdev MTU of 4200"
+    )
+    traffic_class: int | None = Field(
+        default=None, ge=0, le=255, description="NCCL_IB_TC, one byte of the IP header"
+    )
+    nccl: Nccl = Field(default=Nccl(), description="NCCL settings")
+    ring: Ring | None = Field(default=None, description="only with topology `ring`")
+
+
+class Ssh(Section):
+    """How nodes are reached; host aliases of ~/.ssh/config work too."""
+
+    user: User | None = Field(default=None, description="login on every node")
+    identity_file: PathText | None = Field(default=None, description="private key")

@@ -1,0 +1,101 @@
+"""A configuration file as bytes, and the text in it with every byte-level oddity named."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tetraspark.errors import Problem, UsageError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one file, with LF line ends and no byte order mark.
+
+    `sha256` is the hex digest of the bytes as they were read, before any conversion.
+    """
+
+    path: Path
+    text: str
+    sha256: str
+    warnings: tuple[Problem, ...] = ()
+
+    def where(self, line: int) -> str:
+        """Return `FILE:LINE`, the form every problem uses (lines count from 1)."""
+        return f"{self.path}:{line}"
+
+
+def read_source(path: Path) -> Source:
+    """Read a file; raises UsageError for a missing, unreadable or badly encoded one."""
+    return decode_source(path, _read_bytes(path))
+
+
+def decode_source(path: Path, data: bytes) -> Source:
+    """Turn bytes into a Source; raises UsageError for bytes no text file should hold."""
+    body = data.removeprefix(_BOM)
+    problem = _encoding_problem(path, body)
+    if problem is not None:
+        raise UsageError(problem)
+    text = body.decode("utf-8")
+    return Source(
+        path,
+        text.replace("\r\n", "\n"),
+        hashlib.sha256(data).hexdigest(),
+        tuple(_warnings(path, data)),
+    )
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise UsageError(
+                Problem(str(path), "a folder", "a file", f"name the file in it: {path}/NAME")
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        fix = f"check the path, or start from an example: ls {path.parent}"
+        raise UsageError(Problem(str(path), "no such file", "a readable file", fix)) from None
+    except PermissionError:
+        fix = f"chmod u+r {path}"
+        raise UsageError(Problem(str(path), "permission denied", "a readable file", fix)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            Problem(str(path), f"cannot be read: {reason}", "a readable file", "check the path")
+        ) from None
+
+
+def _encoding_problem(path: Path, body: bytes) -> Problem | None:
+    fix = "save the file as UTF-8"
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Problem(f"{path}:1", "a UTF-16 byte order mark", "UTF-8 text", fix)
+    if (at := body.find(b"\0")) >= 0:
+        return Problem(_where(path, body, at), "a NUL byte", "UTF-8 text", "delete the byte")
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        seen = f"byte 0x{body[error.start]:02x}, which is not UTF-8"
+        return Problem(_where(path, body, error.start), seen, "UTF-8 text", fix)
+    if (at := body.replace(b"\r\n", b"\n\n").find(b"\r")) >= 0:
+        fix = "end lines with LF (or CRLF) alone"
+        return Problem(_where(path, body, at), "a lone carriage return", "LF line ends", fix)
+    return None
+
+
+def _where(path: Path, body: bytes, at: int) -> str:
+    line = body.count(b"\n", 0, at) + 1
+    return f"{path}:{line}"
+
+
+def _warnings(path: Path, data: bytes) -> list[Problem]:
+    found = []
+    if data.startswith(_BOM):
+        fix = "save as UTF-8 without BOM"
+        found.append(Problem(f"{path}:1", "a byte order mark (BOM); skipped", "none", fix))
+    if (at := data.find(b"\r\n")) >= 0:
+        fix = f"sed -i 's/\\r$//' {path}"
+        found.append(
+            Problem(_where(path, data, at), "CRLF line ends; read as LF", "LF line ends", fix)
+        )
+    return found
