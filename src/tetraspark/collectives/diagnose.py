@@ -24,12 +24,22 @@ class View:
     life: Life
     theirs: Seen | None
 
+    @property
+    def unacked(self) -> tuple[int, ...]:
+        """Lanes that still owe an acknowledgement of a write we posted."""
+        if behind(self.posted, self.sequence):
+            return ()
+        return tuple(lane for lane, last in self.acked.items() if behind(last, self.sequence))
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a wait means. `kind` None: late, keep waiting. `lane` -1: no single lane."""
+    """What a wait means: the failure it becomes once the limit of its kind has passed.
 
-    kind: Kind | None
+    `lane` -1: no single lane is to blame.
+    """
+
+    kind: Kind
     lane: int
     text: str
 
@@ -46,30 +56,31 @@ def diagnose(view: View) -> Verdict:
     if view.life is Life.STOPPED:
         return Verdict(Kind.FROZEN, -1, "its process is stopped (state T)")
     if behind(view.doorbell, view.sequence):
-        return Verdict(None, -1, "our own operation has not been started")
+        return Verdict(Kind.LATE, -1, "our own operation has not been started")
     if behind(view.posted, view.sequence):
-        return Verdict(None, -1, "our own proxy is starved: started, not posted")
+        return Verdict(Kind.LATE, -1, "our own proxy is starved: started, not posted")
+    if view.unacked:
+        return Verdict(Kind.LANE, view.unacked[0], "our write to it is not acknowledged")
     if not view.missing:
-        return Verdict(None, -1, "every flag is here and the operation has not seen them")
+        return Verdict(
+            Kind.LATE, -1, "every flag is here and the operation has not seen them"
+        )
     return _theirs(view)
 
 
 def _theirs(view: View) -> Verdict:
     theirs = view.theirs
     if theirs is None:
-        return Verdict(None, -1, "it has not reported: late, or its proxy is starved")
+        return Verdict(Kind.LATE, -1, "it has not reported: late, or its proxy is starved")
     if behind(theirs.doorbell, view.sequence):
         if theirs.phase == Phase.CLOSING:
             return Verdict(Kind.CLOSED, -1, "it closed the group")
-        unacked = [lane for lane, last in view.acked.items() if behind(last, view.sequence)]
-        if unacked:
-            return Verdict(None, unacked[0], "our write to it is not acknowledged")
-        return Verdict(None, -1, f"it is late: it has begun {theirs.doorbell}")
+        return Verdict(Kind.LATE, -1, f"it is late: it has begun {theirs.doorbell}")
     if behind(theirs.posted, view.sequence):
-        return Verdict(None, -1, "its proxy is starved: started, not posted")
+        return Verdict(Kind.LATE, -1, "its proxy is starved: started, not posted")
     for lane in view.missing:
         if behind(theirs.acked[lane], view.sequence):
-            return Verdict(None, lane, "its write to us is not acknowledged")
+            return Verdict(Kind.LANE, lane, "its write to us is not acknowledged")
     return Verdict(
         Kind.LOST, view.missing[0], "its write was acknowledged and the flag is not here"
     )

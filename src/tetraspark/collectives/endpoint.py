@@ -4,7 +4,7 @@ import ctypes
 
 from tetraspark.collectives import native
 from tetraspark.collectives.failure import RECORD_BYTES
-from tetraspark.collectives.flags import Flag
+from tetraspark.collectives.flags import Flag, next_sequence
 from tetraspark.collectives.layout import ABORT, ARRIVALS, PROGRESS, WAITING, Layout
 from tetraspark.collectives.routes import Routes
 
@@ -61,7 +61,7 @@ class Endpoint:
         if not self._handle:
             raise MemoryError("no memory for an endpoint")
         self.state: native.EndpointState = self._handle.contents
-        self.run_native = self._library.ts_run
+        self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
 
     @property
     def handle(self) -> object:
@@ -73,13 +73,17 @@ class Endpoint:
         """Sequence of the last operation begun."""
         return int(self.state.sequence)
 
+    def next_sequence(self) -> int:
+        """Return the sequence that the next operation will have."""
+        return next_sequence(self.sequence)
+
     def begin(self, request: native.Request) -> int:
         """Stage and post one operation; returns PENDING, FAILED, ABORTED or BUSY."""
         return int(self._library.ts_begin(self._handle, ctypes.byref(request)))
 
     def run(self, request: native.Request, nanoseconds: int) -> int:
         """Begin, then wait at most `nanoseconds`; returns DONE or as `begin` does."""
-        return int(self.run_native(self._handle, ctypes.byref(request), nanoseconds))
+        return int(self._library.ts_run(self._handle, ctypes.byref(request), nanoseconds))
 
     def poll(self) -> int:
         """Look once; returns DONE, PENDING, FAILED or ABORTED."""

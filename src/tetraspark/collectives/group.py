@@ -1,0 +1,262 @@
+"""The collectives of one group of ranks, for CPU tensors."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import torch
+
+from tetraspark.collectives import native
+from tetraspark.collectives.failure import CollectiveError, Kind
+from tetraspark.collectives.flags import UNIT
+from tetraspark.collectives.liveness import Life
+from tetraspark.collectives.opening import Link, opening
+from tetraspark.collectives.pending import Pending
+from tetraspark.collectives.report import state_of
+from tetraspark.collectives.requests import gather_request, reduce_request
+from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.shm import ShmTransport
+from tetraspark.collectives.tensors import check_out, dtype_of, reducible
+from tetraspark.collectives.transport import Phase, Transport
+
+Exchange = Callable[[bytes], Sequence[bytes]]
+"""All-gathers bytes among the ranks, in rank order; used only while a group opens."""
+
+OPENING_PAUSE_S = 0.0005
+
+
+class Group:
+    """All ranks must call the same operations with the same shapes in the same order.
+
+    A difference is an error that names both sides, on every rank. After any error the group
+    stays failed and each call raises the same root. One operation at a time.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._lock = threading.Lock()
+        self._requests: dict[object, native.Request] = {}
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        rank: int,
+        world: int,
+        exchange: Exchange,
+        settings: Settings | None = None,
+        transport: Transport | None = None,
+    ) -> "Group":
+        """Vote, connect and prove every lane and slot; `transport` None is shared memory.
+
+        Raises RefusedError on every rank, with the reasons by rank, if one cannot take part.
+        """
+        settings = settings or Settings()
+        if transport is None:
+            transport = ShmTransport(rank, pull=settings.delivery == "pull")
+        steps = opening(rank, world, settings, transport)
+        try:
+            wanted = next(steps)
+            while True:
+                if wanted is None:
+                    transport.pause(OPENING_PAUSE_S)
+                    wanted = next(steps)
+                else:
+                    wanted = steps.send(exchange(wanted))
+        except StopIteration as done:
+            return cls(done.value)
+        finally:
+            steps.close()
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._link.rank
+
+    @property
+    def world(self) -> int:
+        """Number of ranks."""
+        return self._link.layout.world
+
+    def fits(self, nbytes: int, dtype: torch.dtype) -> bool:
+        """Say whether `all_reduce` takes this size: the same answer on every rank.
+
+        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`.
+        """
+        limit = self._link.layout.reduce_bytes
+        return reducible(dtype) and nbytes % UNIT == 0 and 0 < nbytes <= limit
+
+    def fits_gather(self, nbytes: int) -> bool:
+        """Say whether `all_gather` takes shards of at most `nbytes` each."""
+        return 0 <= nbytes <= self._link.layout.gather_bytes
+
+    def all_reduce(self, tensor: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Sum over ranks 0..W-1 in that order, in fp32, rounded once; bit-equal on every rank.
+
+        `tensor`: any shape that `fits`. `out`: None makes a new tensor, `tensor` itself works in
+        place, any overlap is allowed. Raises ValueError or TypeError for what does not fit, and
+        CollectiveError once the group has failed.
+        """
+        pending, result, target = self._reduce(tensor, out)
+        self._run(pending)
+        return target if result is target else target.copy_(result)
+
+    def begin_all_reduce(self, tensor: torch.Tensor, out: torch.Tensor) -> Pending:
+        """Start an all-reduce and return it unfinished; `out` must be contiguous."""
+        if not out.is_contiguous():
+            raise ValueError("out must be contiguous")
+        pending, _, _ = self._reduce(tensor, out)
+        pending.begin()
+        return pending
+
+    def all_gather(
+        self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """Concatenate every rank's shard along the first (0) or last (-1) dimension.
+
+        `sizes`: every rank's extent along the last dimension, where shards differ; the same
+        list on every rank. Returns a new contiguous tensor. Raises as `all_reduce`.
+        """
+        pending, result = self._gather(tensor, dim, sizes)
+        self._run(pending)
+        return result
+
+    def begin_all_gather(
+        self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None
+    ) -> tuple[Pending, torch.Tensor]:
+        """Start an all-gather; returns it unfinished, with the tensor it will fill."""
+        pending, result = self._gather(tensor, dim, sizes)
+        pending.begin()
+        return pending, result
+
+    def check(self, deadline_s: float, done: Callable[[], bool] | None = None) -> None:
+        """Check the group before a step's results are used; returns or raises within the deadline.
+
+        `done` says whether the step is over (an event's query); None: nothing is outstanding.
+        Past the deadline the group fails, naming this rank. Raises CollectiveError.
+        """
+        link = self._link
+        start = link.transport.now()
+        while True:
+            link.supervisor.inspect()
+            if not link.supervisor.settling:
+                if done is None or done():
+                    return
+                if link.transport.now() - start > deadline_s:
+                    words = f"the result was not ready {deadline_s:g} s after it was asked for"
+                    link.supervisor.fail(Kind.LATE, link.rank, -1, words)
+            link.transport.pause(0.001)
+
+    def state(self) -> dict[str, object]:
+        """Return the state for a status command: JSON-able, never waits."""
+        return state_of(self._link, closed=self._closed)
+
+    def close(self) -> dict[int, str]:
+        """Say goodbye, wait at most `close_limit_s` for each living peer to do so, and release.
+
+        Returns what became of each peer: "closed", "dead", "stopped" or "late". Never raises for
+        a peer's sake; safe to call twice.
+        """
+        if self._closed:
+            return {}
+        self._closed = True
+        link = self._link
+        link.endpoint.set_phase(Phase.CLOSING)
+        end = link.transport.now() + link.settings.close_limit_s
+        peers = [peer for peer in range(self.world) if peer != self.rank]
+        fates = {peer: self._fate(peer) for peer in peers}
+        while "late" in fates.values() and link.transport.now() < end:
+            if link.supervisor.root is not None:
+                break
+            link.transport.pause(0.001)
+            fates = {peer: self._fate(peer) for peer in peers}
+        link.endpoint.close()
+        link.transport.close()
+        return fates
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fate(self, peer: int) -> str:
+        seen = self._link.transport.seen(peer)
+        if seen is not None and seen.phase == Phase.CLOSING:
+            return "closed"
+        life = self._link.transport.life(peer)
+        return str(life) if life in (Life.DEAD, Life.STOPPED) else "late"
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise RuntimeError("the group is closed")
+        root = self._link.supervisor.root
+        if root is not None:
+            raise CollectiveError(root, self.rank)
+
+    def _reduce(
+        self, tensor: torch.Tensor, out: torch.Tensor | None
+    ) -> tuple[Pending, torch.Tensor, torch.Tensor]:
+        self._usable()
+        shape = tensor.shape
+        key = (tensor.dtype, shape)
+        request = self._requests.get(key)
+        if request is None:
+            dtype = dtype_of(tensor)
+            nbytes = tensor.nbytes
+            if not self.fits(nbytes, tensor.dtype):
+                raise ValueError(
+                    f"{nbytes} bytes of {tensor.dtype} do not fit: wanted bf16, fp16 or fp32, a "
+                    f"multiple of 16 bytes, at most {self._link.layout.reduce_bytes}"
+                )
+            request = self._requests[key] = reduce_request(self.world, dtype, shape, nbytes)
+        target = torch.empty_like(tensor) if out is None else out
+        if out is not None and out is not tensor:
+            check_out(out, tuple(shape), tensor)
+        # A copy, not a refusal: contiguity may differ between ranks, the route must not.
+        source = tensor if tensor.is_contiguous() else tensor.contiguous()
+        result = target if target.is_contiguous() else torch.empty(shape, dtype=tensor.dtype)
+        return self._pending(request, source, result), result, target
+
+    def _gather(
+        self, tensor: torch.Tensor, dim: int, sizes: Sequence[int] | None
+    ) -> tuple[Pending, torch.Tensor]:
+        self._usable()
+        shape = tuple(tensor.shape)
+        if not shape or dim not in (0, -1, len(shape) - 1):
+            raise ValueError(f"dim {dim} of {list(shape)}: wanted the first (0) or last (-1)")
+        last = dim != 0
+        axis = -1 if last else 0
+        extents = tuple(sizes) if sizes is not None else (shape[axis],) * self.world
+        self._check_sizes(extents, shape[axis], last=last)
+        request = gather_request(dtype_of(tensor), tensor.itemsize, shape, extents, last=last)
+        largest = max(request.bytes[: self.world])
+        if not self.fits_gather(largest):
+            limit = self._link.layout.gather_bytes
+            raise ValueError(f"a shard of {largest} bytes does not fit: at most {limit}")
+        whole = list(shape)
+        whole[axis] = sum(extents)
+        result = torch.empty(whole, dtype=tensor.dtype)
+        return self._pending(request, tensor.contiguous(), result), result
+
+    def _check_sizes(self, extents: tuple[int, ...], own: int, *, last: bool) -> None:
+        if len(extents) != self.world or extents[self.rank] != own or min(extents) < 0:
+            raise ValueError(
+                f"sizes {list(extents)}: wanted {self.world}, the one of rank {self.rank} {own}"
+            )
+        if not last and len(set(extents)) > 1:
+            raise ValueError("unequal shards are gathered on the last dimension only")
+
+    def _pending(
+        self, request: native.Request, source: torch.Tensor, result: torch.Tensor
+    ) -> Pending:
+        link = self._link
+        tensors = (source, result)
+        return Pending(link.endpoint, link.supervisor, link.transport, request, tensors)
+
+    def _run(self, pending: Pending) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("two threads use this group at once")
+        try:
+            pending.run(self._link.settings.notice_s)
+        finally:
+            self._lock.release()

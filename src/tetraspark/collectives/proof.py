@@ -1,0 +1,64 @@
+"""Before "ready": a pattern through every slot over every lane, with a nonce of this group."""
+
+import ctypes
+import hashlib
+from collections.abc import Generator
+from itertools import accumulate
+
+from tetraspark.collectives import native
+from tetraspark.collectives.endpoint import Endpoint
+from tetraspark.collectives.flags import UNIT, Op
+from tetraspark.collectives.layout import Layout
+from tetraspark.collectives.requests import probe_request
+from tetraspark.collectives.routes import stripe_units
+from tetraspark.collectives.supervisor import Supervisor
+
+ROUNDS = (Op.PROBE, Op.PROBE, Op.PROBE_GATHER, Op.PROBE_GATHER)
+"""Two successive sequences an area fill both of its slots."""
+
+
+def pattern(nonce: bytes, rank: int, sequence: int, nbytes: int) -> bytes:
+    """Return what a rank sends in one probe: no two ranks, groups or sequences share it."""
+    seed = nonce + rank.to_bytes(4, "little") + sequence.to_bytes(4, "little")
+    return hashlib.shake_128(seed).digest(nbytes)
+
+
+def first_difference(seen: bytes, wanted: bytes) -> int:
+    """Return the position of the first byte that differs."""
+    return next(at for at, (one, other) in enumerate(zip(seen, wanted, strict=True)) if one != other)
+
+
+def lane_of(byte: int, nbytes: int, lanes: tuple[int, ...]) -> int:
+    """Return the lane that carries one byte of a payload."""
+    ends = accumulate(stripe_units(nbytes // UNIT, len(lanes)))
+    return next(lane for lane, end in zip(lanes, ends, strict=True) if byte < end * UNIT)
+
+
+def prove(
+    endpoint: Endpoint, supervisor: Supervisor, layout: Layout, rank: int, nonce: bytes
+) -> Generator[None, None, str]:
+    """Run the probes, yielding while one waits; return "" or what was wrong.
+
+    Raises CollectiveError if a peer never answers.
+    """
+    for op in ROUNDS:
+        nbytes = layout.reduce_bytes if op is Op.PROBE else layout.gather_bytes
+        request = probe_request(op, layout.world, nbytes)
+        sequence = endpoint.next_sequence()
+        sent = pattern(nonce, rank, sequence, nbytes)
+        result = ctypes.create_string_buffer(layout.world * nbytes)
+        request.input = ctypes.cast(ctypes.c_char_p(sent), ctypes.c_void_p)
+        request.output = ctypes.cast(result, ctypes.c_void_p)
+        state = endpoint.begin(request)
+        while state != native.DONE:
+            supervisor.step(state)
+            yield
+            state = endpoint.poll()
+        for source in range(layout.world):
+            seen = result.raw[source * nbytes : (source + 1) * nbytes]
+            wanted = pattern(nonce, source, sequence, nbytes)
+            if seen != wanted:
+                lanes = endpoint.lanes_to(source) or (0,)
+                lane = lane_of(first_difference(seen, wanted), nbytes, lanes)
+                return f"the pattern of rank {source} arrived damaged on lane {lane} ({op.name})"
+    return ""
