@@ -62,9 +62,7 @@ def diagnose(view: View) -> Verdict:
     if view.unacked:
         return Verdict(Kind.LANE, view.unacked[0], "our write to it is not acknowledged")
     if not view.missing:
-        return Verdict(
-            Kind.LATE, -1, "every flag is here and the operation has not seen them"
-        )
+        return Verdict(Kind.LATE, -1, "every flag is here and the operation has not seen them")
     return _theirs(view)
 
 

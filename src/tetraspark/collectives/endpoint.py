@@ -64,11 +64,6 @@ class Endpoint:
         self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
 
     @property
-    def handle(self) -> object:
-        """The C endpoint, for the calls that transports make themselves."""
-        return self._handle
-
-    @property
     def sequence(self) -> int:
         """Sequence of the last operation begun."""
         return int(self.state.sequence)
@@ -92,6 +87,15 @@ class Endpoint:
     def wait(self, nanoseconds: int) -> int:
         """Wait at most `nanoseconds` without the GIL; returns as `poll` does."""
         return int(self._library.ts_wait(self._handle, nanoseconds))
+
+    def take(self) -> native.Write | None:
+        """Return the oldest write not yet posted, for a queued transport; None if there is none."""
+        write = native.Write()
+        return write if self._library.ts_take(self._handle, ctypes.byref(write)) else None
+
+    def complete(self, write: native.Write, *, acknowledged: bool) -> None:
+        """Report one taken write: acknowledged, or failed on its lane."""
+        self._library.ts_complete(self._handle, ctypes.byref(write), acknowledged)
 
     def missing(self, peer: int) -> tuple[int, ...]:
         """Return the stripes of the pending operation that have not arrived from a peer."""

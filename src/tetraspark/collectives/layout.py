@@ -12,7 +12,7 @@ transport: stores of another process (shm), RDMA writes (a NIC), stores of a ker
 | arrivals | u32 [2 parities], a counter and the futex word | peers, atomic add |
 | waiting | u32, 1 while the owner sleeps | owner |
 | abort | u64, 0 or 1 + rank that raised it | any rank; kernels poll only this word |
-| record[source] | u64 word: length + 1; then 504 bytes of JSON (empty: no own finding) | source, once |
+| record[source] | u64 word (length + 1), 504 bytes of JSON or nothing | source, once |
 | status[source] | u32 doorbell, posted, completed, phase, acked[4], u64 beat | source |
 | flag[source][parity][stripe] | u64 on a line of its own | source, after the stripe |
 | send[parity] | header (128) + payload | owner |

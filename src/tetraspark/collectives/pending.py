@@ -36,10 +36,12 @@ class Pending:
 
     def step(self) -> bool:
         """Look once; True when the result is in place. Raises CollectiveError."""
-        if self._state != native.DONE:
+        if self._state == native.PENDING:
             self._state = self._endpoint.poll()
         if self._state != native.DONE:
             self._supervisor.step(self._state)
+            if self._supervisor.settling:
+                self._state = native.ABORTED
         return self._state == native.DONE
 
     def run(self, slice_s: float) -> None:
@@ -53,8 +55,11 @@ class Pending:
             while self._state != native.DONE:
                 self._supervisor.step(self._state)
                 if self._supervisor.settling:
+                    # From here on the only way out is the error, whatever still arrives.
+                    self._state = native.ABORTED
                     self._transport.pause(0.002)
-                self._state = self._endpoint.wait(nanoseconds)
+                else:
+                    self._state = self._endpoint.wait(nanoseconds)
         except (KeyboardInterrupt, SystemExit) as error:
             rank = self._endpoint.state.config.rank
             self._supervisor.fail(Kind.INTERRUPTED, rank, -1, f"stopped by {error!r}")

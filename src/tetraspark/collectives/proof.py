@@ -25,7 +25,9 @@ def pattern(nonce: bytes, rank: int, sequence: int, nbytes: int) -> bytes:
 
 def first_difference(seen: bytes, wanted: bytes) -> int:
     """Return the position of the first byte that differs."""
-    return next(at for at, (one, other) in enumerate(zip(seen, wanted, strict=True)) if one != other)
+    return next(
+        at for at, (one, other) in enumerate(zip(seen, wanted, strict=True)) if one != other
+    )
 
 
 def lane_of(byte: int, nbytes: int, lanes: tuple[int, ...]) -> int:
@@ -53,7 +55,8 @@ def prove(
         while state != native.DONE:
             supervisor.step(state)
             yield
-            state = endpoint.poll()
+            if not supervisor.settling:
+                state = endpoint.poll()
         for source in range(layout.world):
             seen = result.raw[source * nbytes : (source + 1) * nbytes]
             wanted = pattern(nonce, source, sequence, nbytes)

@@ -31,7 +31,6 @@
 #define TS_MAX_LANES 4u
 #define TS_MAX_DIMS 8u
 #define TS_QUEUE 64u /* two operations x 7 peers x 4 lanes = 56 writes */
-#define TS_BLOCK 512u
 
 enum { TS_DONE = 0, TS_PENDING = 1, TS_FAILED = 2, TS_ABORTED = 3, TS_BUSY = 4 };
 enum { TS_ALL_REDUCE = 1, TS_GATHER_FIRST = 2, TS_GATHER_LAST = 3, TS_PROBE = 4, TS_PROBE_GATHER = 5 };
@@ -165,53 +164,60 @@ static inline uint16_t to_fp16(float value) {
     return (uint16_t)(half | sign >> 16);
 }
 
-TS_VECTOR static void reduce_bf16(uint16_t *out, const uint8_t *const *source, uint32_t world,
-                                  size_t count) {
-    float sum[TS_BLOCK];
-    for (size_t at = 0; at < count; at += TS_BLOCK) {
-        size_t n = count - at < TS_BLOCK ? count - at : TS_BLOCK;
-        const uint16_t *first = (const uint16_t *)source[0] + at;
-        for (size_t i = 0; i < n; i++) sum[i] = from_bf16(first[i]);
-        for (uint32_t rank = 1; rank < world; rank++) {
-            const uint16_t *next = (const uint16_t *)source[rank] + at;
-            for (size_t i = 0; i < n; i++) sum[i] += from_bf16(next[i]);
-        }
-        for (size_t i = 0; i < n; i++) out[at + i] = to_bf16(sum[i]);
-    }
-}
+static inline float from_fp32(float value) { return value; }
+static inline float to_fp32(float value) { return value; }
 
-TS_VECTOR static void reduce_fp16(uint16_t *out, const uint8_t *const *source, uint32_t world,
-                                  size_t count) {
-    float sum[TS_BLOCK];
-    for (size_t at = 0; at < count; at += TS_BLOCK) {
-        size_t n = count - at < TS_BLOCK ? count - at : TS_BLOCK;
-        const uint16_t *first = (const uint16_t *)source[0] + at;
-        for (size_t i = 0; i < n; i++) sum[i] = from_fp16(first[i]);
-        for (uint32_t rank = 1; rank < world; rank++) {
-            const uint16_t *next = (const uint16_t *)source[rank] + at;
-            for (size_t i = 0; i < n; i++) sum[i] += from_fp16(next[i]);
-        }
-        for (size_t i = 0; i < n; i++) out[at + i] = to_fp16(sum[i]);
-    }
-}
+#if defined(__clang__)
+#define TS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define TS_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define TS_INDEPENDENT
+#endif
 
-TS_VECTOR static void reduce_fp32(float *out, const uint8_t *const *source, uint32_t world,
-                                  size_t count) {
-    float sum[TS_BLOCK];
-    for (size_t at = 0; at < count; at += TS_BLOCK) {
-        size_t n = count - at < TS_BLOCK ? count - at : TS_BLOCK;
-        memcpy(sum, (const float *)source[0] + at, n * 4);
-        for (uint32_t rank = 1; rank < world; rank++) {
-            const float *next = (const float *)source[rank] + at;
-            for (size_t i = 0; i < n; i++) sum[i] += next[i];
-        }
-        memcpy(out + at, sum, n * 4);
+/* With the world a constant the compiler keeps the sum in registers and vectorises over i.
+ * The output never overlaps a slot, so the iterations are independent. */
+#define TS_SUM(type, world, load, store)                                                     \
+    case world:                                                                              \
+        TS_INDEPENDENT                                                                       \
+        for (size_t i = 0; i < count; i++) {                                                 \
+            float sum = load(((const type *)s0)[i]) + load(((const type *)s1)[i]);           \
+            if (world > 2) sum += load(((const type *)s2)[i]);                               \
+            if (world > 3) sum += load(((const type *)s3)[i]);                               \
+            if (world > 4) sum += load(((const type *)s4)[i]);                               \
+            if (world > 5) sum += load(((const type *)s5)[i]);                               \
+            if (world > 6) sum += load(((const type *)s6)[i]);                               \
+            if (world > 7) sum += load(((const type *)s7)[i]);                               \
+            out[i] = store(sum);                                                             \
+        }                                                                                    \
+        break;
+
+#define TS_REDUCE(type, name, load, store)                                                   \
+    TS_VECTOR static void name(type *restrict out, const uint8_t *const *source,             \
+                               uint32_t world, size_t count) {                               \
+        const uint8_t *s0 = source[0], *s1 = source[1];                                      \
+        const uint8_t *s2 = world > 2 ? source[2] : s0, *s3 = world > 3 ? source[3] : s0;    \
+        const uint8_t *s4 = world > 4 ? source[4] : s0, *s5 = world > 5 ? source[5] : s0;    \
+        const uint8_t *s6 = world > 6 ? source[6] : s0, *s7 = world > 7 ? source[7] : s0;    \
+        switch (world) {                                                                     \
+            TS_SUM(type, 2, load, store)                                                     \
+            TS_SUM(type, 3, load, store)                                                     \
+            TS_SUM(type, 4, load, store)                                                     \
+            TS_SUM(type, 5, load, store)                                                     \
+            TS_SUM(type, 6, load, store)                                                     \
+            TS_SUM(type, 7, load, store)                                                     \
+            TS_SUM(type, 8, load, store)                                                     \
+        }                                                                                    \
     }
-}
+
+TS_REDUCE(uint16_t, reduce_bf16, from_bf16, to_bf16)
+TS_REDUCE(uint16_t, reduce_fp16, from_fp16, to_fp16)
+TS_REDUCE(float, reduce_fp32, from_fp32, to_fp32)
 
 /* out = sum over ranks 0..world-1, in that order; exported for the tests and other proxies. */
 int ts_reduce(void *out, const uint8_t *const *source, uint32_t world, uint32_t dtype,
               uint64_t bytes) {
+    if (world < 2 || world > TS_MAX_WORLD) return TS_FAILED;
     switch (dtype) {
     case TS_BF16: reduce_bf16(out, source, world, bytes / 2); return TS_DONE;
     case TS_FP16: reduce_fp16(out, source, world, bytes / 2); return TS_DONE;
@@ -482,7 +488,7 @@ static int finish(ts_endpoint *ep) {
 /* One look at what has arrived: TS_DONE, TS_PENDING, TS_FAILED or TS_ABORTED. Never waits. */
 int ts_poll(ts_endpoint *ep) {
     if (ep->failed) return TS_FAILED;
-    if (!ep->pending) return TS_DONE;
+    if (!ep->pending) return abort_word(ep) ? TS_ABORTED : TS_DONE;
     int state = TS_DONE;
     for (uint32_t step = 1; step < ep->config.world; step++) {
         uint32_t peer = (ep->config.rank + step) % ep->config.world;

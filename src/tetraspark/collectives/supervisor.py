@@ -95,21 +95,23 @@ class Supervisor:
         if self.root is not None:
             raise CollectiveError(self.root, self._rank)
         now = self._transport.now()
-        if self._settle_until is None and not self._adopt():
-            for peer in self._peers:
-                if self._transport.life(peer) is Life.DEAD and not self._closed(peer):
-                    self.fail(Kind.DEAD, peer, -1, "its process is gone")
-                    break
+        if self._settle_until is None:
+            self._look(native.FAILED if self._endpoint.state.failed else native.DONE, now)
+        if self._settle_until is None:
+            self._look_for_dead()
         if self._settle_until is not None:
             self._settle(now)
+
+    def _look_for_dead(self) -> None:
+        for peer in self._peers:
+            if self._transport.life(peer) is Life.DEAD and not self._closed(peer):
+                self.fail(Kind.DEAD, peer, -1, "its process is gone")
 
     def fail(self, kind: Kind, peer: int, lane: int, detail: str) -> None:
         """Make the whole group fail with this rank's finding; only the first one counts."""
         if self._settle_until is None:
             own = self._endpoint
-            self._own = Failure(
-                kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail
-            )
+            self._own = Failure(kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail)
             self._stop(self._own.to_bytes())
 
     def _stop(self, record: bytes) -> None:

@@ -1,0 +1,74 @@
+"""Starts real ranks as processes and talks to them."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from ranks import work
+
+from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.shm import DIRECTORY, PREFIX
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["ranks"])
+
+REPLY_LIMIT_S = 30
+
+
+class Cluster:
+    """`world` ranks of one group. `settings` for all; `odd` = (rank, settings) for one of them."""
+
+    def __init__(
+        self,
+        world: int,
+        settings: Settings | None = None,
+        odd: tuple[int, Settings] | None = None,
+        unable: int = -1,
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._pipes: list[Connection] = []
+        self.processes = []
+        for rank in range(world):
+            here, there = context.Pipe()
+            told = odd[1] if odd and odd[0] == rank else settings or Settings()
+            vote = "unable" if rank == unable else ""
+            arguments = (rank, world, Path(self._folder.name), told, vote, there)
+            process = context.Process(target=work, args=arguments, daemon=True)
+            process.start()
+            there.close()
+            self.processes.append(process)
+            self._pipes.append(here)
+        self.opened = [self.answer(rank) for rank in range(world)]
+
+    def tell(self, rank: int, name: str, *arguments: Any) -> None:
+        self._pipes[rank].send((name, arguments))
+
+    def answer(self, rank: int) -> Any:
+        if not self._pipes[rank].poll(REPLY_LIMIT_S):
+            raise TimeoutError(f"rank {rank} did not answer in {REPLY_LIMIT_S} s")
+        return self._pipes[rank].recv()
+
+    def call(self, ranks: list[int], name: str, *arguments: Any) -> list[Any]:
+        for rank in ranks:
+            self.tell(rank, name, *arguments)
+        return [self.answer(rank) for rank in ranks]
+
+    def signal(self, rank: int, number: int) -> None:
+        os.kill(self.processes[rank].pid or 0, number)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            if process.is_alive():
+                os.kill(process.pid or 0, signal.SIGKILL)
+        for process, pipe in zip(self.processes, self._pipes, strict=True):
+            process.join(REPLY_LIMIT_S)
+            process.close()
+            pipe.close()
+        self._folder.cleanup()
+
+    def leftovers(self) -> list[str]:
+        return [path.name for path in DIRECTORY.glob(f"{PREFIX}*")]

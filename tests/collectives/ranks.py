@@ -1,0 +1,107 @@
+"""One real rank: opens a group, then does what it is told over a pipe."""
+
+import os
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from oracle import raw, shard
+
+from tetraspark.collectives.failure import CollectiveError
+from tetraspark.collectives.group import Group
+from tetraspark.collectives.settings import Settings
+
+EXCHANGE_LIMIT_S = 30
+
+
+class FolderExchange:
+    """An all-gather of bytes through files."""
+
+    def __init__(self, folder: Path, rank: int, world: int) -> None:
+        self._folder, self._rank, self._world, self._round = folder, rank, world, 0
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        self._round += 1
+        draft = self._folder / f"draft-{self._rank}"
+        draft.write_bytes(data)
+        draft.rename(self._folder / f"{self._round}-{self._rank}")
+        paths = [self._folder / f"{self._round}-{rank}" for rank in range(self._world)]
+        end = time.monotonic() + EXCHANGE_LIMIT_S
+        while not all(path.exists() for path in paths):
+            if time.monotonic() > end:
+                raise TimeoutError("a rank did not take part in the exchange")
+            time.sleep(0.002)
+        return [path.read_bytes() for path in paths]
+
+
+def reduce(
+    group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, where: str
+) -> bytes:
+    tensor = shard(seed, group.rank, shape, dtype)
+    out = {"new": None, "in": tensor, "out": torch.empty_like(tensor)}[where]
+    return raw(group.all_reduce(tensor, out))
+
+
+def gather(
+    group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, dim: int, sizes: Any
+) -> bytes:
+    return raw(group.all_gather(shard(seed, group.rank, shape, dtype), dim, sizes))
+
+
+def many(group: Group, count: int, shape: tuple[int, ...]) -> bytes:
+    """Reduce `count` times, each from the last result; return the last."""
+    tensor = shard(1, group.rank, shape, torch.float32)
+    for _ in range(count):
+        tensor = group.all_reduce(tensor) * 0.25 + group.rank
+    return raw(group.all_reduce(tensor))
+
+
+def burned(group: Group, shape: tuple[int, ...]) -> float:
+    """Return the CPU seconds that one reduction took this rank."""
+    before = time.process_time()
+    group.all_reduce(shard(1, group.rank, shape))
+    return time.process_time() - before
+
+
+def check(group: Group, deadline_s: float, ready: bool) -> None:
+    group.check(deadline_s, lambda: ready)
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "reduce": reduce,
+    "gather": gather,
+    "many": many,
+    "burned": burned,
+    "check": check,
+    "state": Group.state,
+    "close": Group.close,
+}
+
+
+def work(
+    rank: int, world: int, folder: Path, settings: Settings, vote: str, pipe: Connection
+) -> None:
+    """Serve commands until told to leave. `vote`: "unable" makes this rank unable to take part."""
+    if vote == "unable":
+        os.environ["CC"] = "no-such-compiler"
+    try:
+        group = Group.open(rank, world, FolderExchange(folder, rank, world), settings)
+    except Exception as error:
+        pipe.send(("error", type(error).__name__, str(error), 0.0))
+        return
+    pipe.send(("ok", os.getpid()))
+    while True:
+        name, arguments = pipe.recv()
+        if name == "leave":
+            return
+        start = time.monotonic()
+        try:
+            pipe.send(("ok", COMMANDS[name](group, *arguments)))
+        except CollectiveError as error:
+            root = error.root.as_dict()
+            pipe.send(("error", "CollectiveError", root, time.monotonic() - start))
+        except Exception as error:
+            pipe.send(("error", type(error).__name__, str(error), 0.0))
