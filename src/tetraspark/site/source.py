@@ -28,7 +28,7 @@ class Source:
 
 def read_source(path: Path) -> Source:
     """Read a file; raises UsageError for a missing, unreadable or badly encoded one."""
-    return decode_source(path, _read_bytes(path))
+    return decode_source(path, read_bytes(path))
 
 
 def decode_source(path: Path, data: bytes) -> Source:
@@ -46,7 +46,8 @@ def decode_source(path: Path, data: bytes) -> Source:
     )
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Return a file's bytes; raises UsageError for a folder, a missing or unreadable file."""
     try:
         if path.is_dir():
             raise UsageError(
