@@ -1,0 +1,230 @@
+"""Make the virtual environment that serves and tests; the first step of every make target.
+
+Usage: python3 scripts/environment.py [--venv .venv] [--test]
+
+Installs, in this order: torch (a CPU build where the index offers one), the pinned list,
+SGLang without its dependencies, this project, and with --test the tools of the checks. A second
+run finds its stamp and returns at once. Needs the standard library only.
+
+Settings, all optional:
+  TETRASPARK_TORCH        a requirement or a wheel to install instead of requirements/torch.txt
+  TETRASPARK_TORCH_INDEX  an index to take torch from instead of pip's own
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
+OLDEST_PYTHON = (3, 11)
+FREE_BYTES_WANTED = 4 * 10**9
+
+
+class SetupError(Exception):
+    """What stopped the set-up, and what to type."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the set-up; return the process exit code."""
+    parser = argparse.ArgumentParser(description="Make the virtual environment of tetraspark.")
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
+    parser.add_argument("--test", action="store_true", help="also the tools of the checks")
+    options = parser.parse_args(argv)
+    try:
+        prepare(options.venv.absolute(), options.test)
+    except SetupError as error:
+        print(f"set-up: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def prepare(venv: Path, test: bool) -> None:
+    """Bring the environment at `venv` to what the requirement files say."""
+    parts = ["torch", "engine", "sglang"] + (["test"] if test else [])
+    stamp = venv / "tetraspark-environment.json"
+    wanted = fingerprint(parts)
+    done = read_stamp(stamp)
+    if all(done.get(part) == wanted[part] for part in wanted):
+        return
+    check_machine(venv)
+    stamp.unlink(missing_ok=True)
+    if not (venv / "bin" / "python").exists():
+        run_step("virtual environment", [sys.executable, "-m", "venv", str(venv)], venv)
+    for title, arguments in steps(venv, parts):
+        pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--progress-bar=off"]
+        run_step(title, pip + arguments, venv)
+    stamp.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+
+
+def steps(venv: Path, parts: list[str]) -> list["tuple[str, list[str]]"]:
+    """Return the installs as (title, pip arguments); pip skips what is there already."""
+    listed = str(REQUIREMENTS / "engine.txt")
+    todo = [
+        ("torch", ["-c", listed, *torch_arguments(venv)]),
+        ("pinned list (about 110 MB)", ["--no-deps", "-r", listed]),
+        ("sglang", ["--no-deps", "-r", str(REQUIREMENTS / "sglang.txt")]),
+        ("tetraspark", ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]),
+    ]
+    if "test" in parts:
+        todo.append(("tools of the checks", ["--no-deps", "-r", str(REQUIREMENTS / "test.txt")]))
+    return todo
+
+
+def fingerprint(parts: list[str]) -> dict[str, str]:
+    """Return what each part of the environment was made from, for the stamp."""
+    common = f"{sys.version_info[:2]} {os.environ.get('TETRASPARK_TORCH')} {ROOT}"
+    common += (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return {
+        part: hashlib.sha256(
+            (common + (REQUIREMENTS / f"{part}.txt").read_text(encoding="utf-8")).encode()
+        ).hexdigest()
+        for part in parts
+    }
+
+
+def read_stamp(stamp: Path) -> dict[str, str]:
+    """Return the stamp of an earlier run, or nothing when there is none that can be read."""
+    try:
+        content = json.loads(stamp.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def check_machine(venv: Path) -> None:
+    """Refuse a machine that cannot hold the environment, naming the package to install."""
+    if sys.version_info < OLDEST_PYTHON:
+        raise SetupError(
+            "{} is Python {}.{}, wanted 3.11 or newer; install one (apt-get install python3.11), "
+            "then: make PYTHON=python3.11 serve".format(sys.executable, *sys.version_info[:2])
+        )
+    if sys.platform != "linux":
+        raise SetupError(f"this is {sys.platform}, wanted linux: the engine has no wheel for it")
+    missing = [package for package, present in system_packages().items() if not present]
+    if missing:
+        raise SetupError(
+            f"system packages missing: {' '.join(missing)}; "
+            f"type: sudo apt-get install {' '.join(missing)}"
+        )
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(venv.parent).free
+    if free < FREE_BYTES_WANTED:
+        raise SetupError(
+            f"{venv.parent}: {free / 1e9:.1f} GB free, wanted {FREE_BYTES_WANTED / 1e9:.0f} GB; "
+            "free some, or name another place: make VENV=/path/to/venv serve"
+        )
+
+
+def system_packages() -> dict[str, bool]:
+    """Return the Debian packages that are needed, and whether each one is there."""
+    probe = [sys.executable, "-c", "import ensurepip, venv"]
+    has_venv = subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    return {
+        "python3-venv": has_venv,
+        "gcc": any(shutil.which(name) for name in ("cc", "gcc", "clang")),
+        "procps": shutil.which("ps") is not None,
+    }
+
+
+def torch_arguments(venv: Path) -> list[str]:
+    """Choose the torch to install, and say how much will be downloaded for it."""
+    index = os.environ.get("TETRASPARK_TORCH_INDEX")
+    source = ["--index-url", index] if index else []
+    named = os.environ.get("TETRASPARK_TORCH")
+    pin = next(
+        line
+        for line in (REQUIREMENTS / "torch.txt").read_text(encoding="utf-8").splitlines()
+        if line.startswith("torch==")
+    )
+    for choice in [named] if named else [pin + "+cpu", pin]:
+        files = planned_downloads(venv, [*source, choice])
+        if files is not None:
+            announce(files)
+            return [*source, choice]
+    raise SetupError(
+        f"no index here offers {named or pin}; name a wheel or a requirement: "
+        "TETRASPARK_TORCH=/path/to/torch.whl make serve"
+    )
+
+
+def planned_downloads(venv: Path, arguments: list[str]) -> dict[str, str] | None:
+    """Return package -> URL of what pip would install, or None when it finds no match."""
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--dry-run"]
+    listed = ["-c", str(REQUIREMENTS / "engine.txt")]
+    answer = subprocess.run(
+        [*pip, "--report", "-", *listed, *arguments], capture_output=True, text=True, check=False
+    )
+    if answer.returncode != 0:
+        return None
+    report = json.loads(answer.stdout)
+    return {item["metadata"]["name"]: item["download_info"]["url"] for item in report["install"]}
+
+
+def announce(files: dict[str, str]) -> None:
+    """Print the size of a download before it starts."""
+    sizes = {name: size_of(url) for name, url in files.items()}
+    if not files:
+        return
+    known = sum(size for size in sizes.values() if size is not None)
+    unknown = [name for name, size in sizes.items() if size is None]
+    text = f"set-up: torch and what it needs: {known / 1e6:.0f} MB in {len(files)} files"
+    print(text + (f", size unknown: {', '.join(unknown)}" if unknown else ""), flush=True)
+    if any(name.startswith("nvidia") for name in files):
+        print(
+            "set-up: this index offers a CUDA build only; it serves on a CPU too. For a smaller "
+            "one set TETRASPARK_TORCH_INDEX or TETRASPARK_TORCH.",
+            flush=True,
+        )
+
+
+def size_of(url: str) -> int | None:
+    """Return the bytes behind a file: or http(s): URL, or None when nothing tells."""
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            length = answer.headers.get("Content-Length")
+    except OSError:
+        return None
+    return int(length) if length else None
+
+
+def run_step(title: str, command: list[str], venv: Path) -> None:
+    """Run one install: the interesting lines on the screen, every line in the log."""
+    print(f"set-up: {title}", flush=True)
+    started = time.monotonic()
+    venv.mkdir(parents=True, exist_ok=True)
+    log = venv / "tetraspark-environment.log"
+    lines: list[str] = []
+    with log.open("a", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            file.write(line)
+            lines.append(line.rstrip())
+            if is_news(line):
+                print(f"  {line.strip()}", flush=True)
+    if process.wait() != 0:
+        tail = "\n".join(lines[-15:])
+        raise SetupError(f"{title} failed (log: {log}):\n{tail}")
+    print(f"set-up: {title}: done in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def is_news(line: str) -> bool:
+    """Tell whether a line of pip's is worth a person's eye: an error, or a large download."""
+    text = line.strip()
+    large = text.startswith("Downloading ") and text.endswith(("MB)", "GB)"))
+    return large or text.startswith(("ERROR", "error:"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""The `tetraspark` command."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tetraspark import __version__
+from tetraspark.cli.import_env import import_env
+from tetraspark.cli.logs import logs
+from tetraspark.cli.output import print_json, print_problems
+from tetraspark.cli.plan import plan
+from tetraspark.cli.serve import serve
+from tetraspark.cli.smoke import smoke
+from tetraspark.cli.status import status
+from tetraspark.cli.stop import stop
+from tetraspark.errors import TetrasparkError
+
+app = typer.Typer(
+    name="tetraspark",
+    help="Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tetraspark {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print and exit.")
+    ] = False,
+) -> None:
+    """Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine."""
+
+
+for verb in (plan, serve, status, logs, smoke, stop, import_env):
+    app.command()(verb)
+
+
+def run() -> None:
+    """Run the command; every refusal is printed as its problems, never as a traceback."""
+    try:
+        app()
+    except TetrasparkError as error:
+        print_problems(error.problems)
+        if "--json" in sys.argv:
+            print_json({"ok": False, "problems": [one.as_dict() for one in error.problems]})
+        sys.exit(error.exit_code)

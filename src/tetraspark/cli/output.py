@@ -1,0 +1,31 @@
+"""How the command line talks: to people on a terminal, to programs as JSON."""
+
+import json
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from tetraspark.errors import Problem
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document to stdout."""
+    sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
+
+
+def print_problems(problems: Iterable[Problem], word: str = "error", style: str = "red") -> None:
+    """Print problems to stderr, each as what was seen, what was wanted and what to do."""
+    for problem in problems:
+        err.print(Text.assemble((f"{word}: ", f"bold {style}"), (problem.where, "bold")))
+        for label, text in (
+            ("seen", problem.seen),
+            ("wanted", problem.wanted),
+            ("fix", problem.fix),
+        ):
+            if text:
+                err.print(Text.assemble((f"  {label + ':':<8}", "dim"), text))

@@ -1,0 +1,68 @@
+"""`tetraspark serve`: start the line, return when it has proven that it serves."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from rich.status import Status as Spinner
+
+from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line
+from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.plan import print_plan
+from tetraspark.line.make_plan import make_plan
+from tetraspark.line.readiness import Progress
+from tetraspark.line.serve import Served
+from tetraspark.line.serve import serve as serve_line
+
+NEWS_SECONDS = 10
+
+
+def serve(
+    site: SitePath = DEFAULT_SITE,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="End what this line is serving now, then start.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Start every rank, wait for the proof that the line serves, and leave it running."""
+    line = open_line(site)
+    planned = make_plan(line.loaded, line.runner)
+    if dry_run:
+        print_json(planned.as_dict()) if json else print_plan(planned)
+        return
+    with err.status(f"starting {len(planned.ranks)} ranks") as spinner:
+        served = serve_line(
+            line.loaded, planned, line.key, line.runner, line.store, replace, _observer(spinner)
+        )
+    if json:
+        print_json(served.as_dict())
+    else:
+        _print_served(served, line.loaded.site.model.canary.prompt, str(site))
+
+
+def _observer(spinner: Spinner) -> Callable[[Progress], None]:
+    """Return a function that shows progress: a live line on a terminal, news elsewhere."""
+    shown: dict[str, float] = {}
+
+    def observe(progress: Progress) -> None:
+        text = (
+            f"{progress.phase} {progress.seconds:.0f} s of {progress.limit} s, "
+            f"waiting for rank {progress.rank}: {progress.last_line[:100]}"
+        )
+        if err.is_terminal:
+            spinner.update(text.replace("[", r"\["))
+        elif progress.seconds >= shown.get(progress.phase, 0.0):
+            shown[progress.phase] = progress.seconds + NEWS_SECONDS
+            err.print(text, markup=False)
+
+    return observe
+
+
+def _print_served(served: Served, prompt: str, site: str) -> None:
+    out.print(f"[bold green]ready[/]: {served.model} at [bold]{served.url}[/] (run {served.run})")
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in served.seconds.items())
+    out.print(f"  took:     {sum(served.seconds.values()):.0f} s ({phases})", markup=False)
+    out.print(f"  asked:    {prompt}", markup=False)
+    out.print(f"  answered: {served.answer.text!r}", markup=False)
+    out.print(f"  stop it:  tetraspark stop --site {site}", markup=False)

@@ -1,0 +1,45 @@
+"""`tetraspark smoke`: does the line answer as an OpenAI-compatible server should?"""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
+from tetraspark.cli.output import err, out, print_json
+from tetraspark.line.smoke import smoke as smoke_line
+
+
+def smoke(
+    site: SitePath = DEFAULT_SITE,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds one request may take.")
+    ] = 60.0,
+    json: Json = False,
+) -> None:
+    """Send the canary through the public API in several ways; exit code 1 when a check fails."""
+    line = open_line(site)
+    canary = line.loaded.site.model.canary
+    api = line.api()
+    with err.status(f"asking {api.url}"):
+        checks = smoke_line(api, canary, timeout)
+    passed = all(check.ok for check in checks)
+    if json:
+        print_json({"ok": passed, "url": api.url, "checks": [asdict(check) for check in checks]})
+    else:
+        table = Table("check", "", "observed", "wanted", box=None)
+        for check in checks:
+            mark = "[green]pass[/]" if check.ok else "[red]FAIL[/]"
+            table.add_row(
+                check.id, mark, *(_plain(text) for text in (check.observed, check.wanted))
+            )
+        out.print(table)
+        if canary.expect is None:
+            out.print("the text itself is not judged: the site names no model.canary.expect")
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")

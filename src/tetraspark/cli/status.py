@@ -1,0 +1,64 @@
+"""`tetraspark status`: every rank, the API, and a canary; exit code 1 unless ready."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
+from tetraspark.cli.output import out, print_json
+from tetraspark.line.status import Status, read_status
+
+COLOURS = {
+    "ready": "green",
+    "starting": "yellow",
+    "degraded": "red",
+    "wedged": "red",
+    "down": "red",
+}
+
+
+def status(
+    site: SitePath = DEFAULT_SITE,
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=0.1, help="Seconds the canary may take.")
+    ] = 3.0,
+    json: Json = False,
+) -> None:
+    """Show whether the line serves, and which rank is to blame when it does not."""
+    line = open_line(site)
+    found = read_status(
+        line.loaded.site.name,
+        line.runner,
+        line.store,
+        line.key,
+        line.loaded.site.model.canary,
+        deadline,
+    )
+    print_json(found.as_dict()) if json else _print(found)
+    if found.verdict != "ready":
+        raise typer.Exit(1)
+
+
+def _print(found: Status) -> None:
+    colour = COLOURS[found.verdict]
+    out.print(f"line {found.line}: [bold {colour}]{found.verdict}[/]", end="")
+    out.print(f" - {found.reason}", markup=False)
+    if found.run is None:
+        return
+    table = Table("rank", "node", "state", "processes", "receipts", box=None)
+    table.add_column("last line", no_wrap=True, overflow="ellipsis")
+    for rank in found.ranks:
+        state = f"{rank.state}: {rank.detail}" if rank.detail else rank.state
+        table.add_row(
+            str(rank.rank),
+            rank.node,
+            state,
+            str(len(rank.pids)),
+            " ".join(rank.receipts),
+            rank.last_line.replace("[", r"\["),
+        )
+    out.print(table)
+    health = "no answer" if found.health is None else f"HTTP {found.health}"
+    canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
+    out.print(f"api {found.url}: /health {health}{canary}", markup=False)

@@ -1,0 +1,121 @@
+"""Stand-in for triton where no GPU exists: decorators return the function, the rest is inert.
+
+`driver.active` raises as the real module does without a GPU, so probes see none.
+"""
+
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+__version__ = "3.7.1"
+
+CLASSES = [
+    "constexpr",
+    "tensor",
+    "dtype",
+    "Config",
+    "JITFunction",
+    "KernelInterface",
+    "CompiledKernel",
+    "Autotuner",
+    "Heuristics",
+]
+ERRORS = ("OutOfResources", "CompilationError")
+
+
+class Inert:
+    """Takes any use that happens while modules load, and does nothing."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
+
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
+        """Return a decorated function as it is; anything else gives another inert object."""
+        decorates = len(args) == 1 and not kwargs and callable(args[0])
+        return args[0] if decorates else Inert()
+
+    def __getattr__(self, name: str) -> "Inert":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Inert()
+
+    def __getitem__(self, key: object) -> "Inert":
+        return self
+
+    # Without these two, `"cpu" in backends` falls back to __getitem__ and never ends.
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __or__(self, other: object) -> "Inert":
+        return self
+
+    __ror__ = __or__
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return (object,)
+
+
+class Driver:
+    """A driver that finds no GPU."""
+
+    @property
+    def active(self) -> NoReturn:
+        """Raise what the real driver raises without a GPU."""
+        raise RuntimeError("0 active drivers ([]). There should only be one.")
+
+
+def cdiv(numerator: int, denominator: int) -> int:
+    """Return the quotient rounded up; the engine sizes buffers with it at import time."""
+    return -(-numerator // denominator)
+
+
+def next_power_of_2(value: int) -> int:
+    """Return the smallest power of two that is at least `value`."""
+    return 1 << (max(value, 1) - 1).bit_length()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name == "driver":
+        return Driver()
+    if name in CLASSES or name in ERRORS:
+        base = Exception if name in ERRORS else object
+        return type(name, (base,), {"__init__": lambda self, *args, **kwargs: None})
+    if name in ("language", "runtime"):
+        return importlib.import_module(f"{__name__}.{name}")
+    return Inert()
+
+
+class _InertSubmodules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers `import triton.anything` with a module that behaves as this one."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not name.startswith(__name__ + "."):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = types.ModuleType(spec.name)
+        module.__dict__["__getattr__"] = _submodule_getattr
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing to run."""
+
+
+def _submodule_getattr(name: str) -> Any:
+    return Inert() if name in ("language", "runtime") else __getattr__(name)
+
+
+sys.meta_path.insert(0, _InertSubmodules())

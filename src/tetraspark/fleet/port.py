@@ -1,0 +1,56 @@
+"""TCP ports of this machine: free ones, and who holds a taken one."""
+
+import contextlib
+import socket
+from pathlib import Path
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
+    """Return `count` different ports that are free now; all are held until all are chosen."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((host, 0))
+        return tuple(one.getsockname()[1] for one in sockets)
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Tell whether a server could listen on the port now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def owner_of(port: int, proc: Path = Path("/proc")) -> str:
+    """Name the process that listens on a port: "pid 12 (nginx)", or "another user's process"."""
+    inodes = _listening_inodes((proc / "net" / "tcp").read_text(encoding="utf-8"), port)
+    for folder in proc.iterdir():
+        if folder.name.isdigit() and _holds(folder, inodes):
+            name = (folder / "comm").read_text(encoding="utf-8").strip()
+            return f"pid {folder.name} ({name})"
+    return "another user's process"
+
+
+def _listening_inodes(table: str, port: int) -> set[str]:
+    """Return the socket inodes that listen on a port, from the text of /proc/net/tcp."""
+    inodes = set()
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        listening = fields[3] == "0A"
+        if listening and int(fields[1].rsplit(":", 1)[1], 16) == port:
+            inodes.add(fields[9])
+    return inodes
+
+
+def _holds(folder: Path, inodes: set[str]) -> bool:
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    with contextlib.suppress(OSError):
+        for handle in (folder / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if str(handle.readlink()) in wanted:
+                    return True
+    return False

@@ -1,0 +1,47 @@
+"""A rank as a machine sees it: the command it is given, and the state it is found in."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RankCommand:
+    """What one rank runs: on which node, which command, with which environment, on which port."""
+
+    rank: int
+    node: str
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    port: int
+
+    def __str__(self) -> str:
+        """Return the command as one line to paste into a shell."""
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.env)
+        return f"env {variables} {shlex.join(self.argv)}"
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a rank's engine ended: exit code (128 + signal when killed) and Unix time."""
+
+    code: int
+    at: float
+
+    def __str__(self) -> str:
+        signal = self.code - 128
+        return f"killed by signal {signal}" if signal > 0 else f"exit code {self.code}"
+
+
+@dataclass(frozen=True)
+class RankState:
+    """What was found of a rank.
+
+    `frozen` means that a process of it is stopped (SIGSTOP); `absent` that it was never started or
+    left no record. `pids` are its live processes.
+    """
+
+    rank: int
+    state: Literal["running", "frozen", "exited", "absent"]
+    pids: tuple[int, ...] = ()
+    exit: Exit | None = None

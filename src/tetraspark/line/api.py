@@ -1,0 +1,160 @@
+"""The line's OpenAI-compatible API, as a client sees it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tetraspark.errors import Problem, RunError, UsageError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A chat completion: its text, why it ended, and the tokens the engine counted."""
+
+    text: str
+    finish: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class Api:
+    """Base URL (with /v1), the model's served name, and the key, which is never printed."""
+
+    url: str
+    model: str
+    key: str | None = field(default=None, repr=False)
+
+    @property
+    def root(self) -> str:
+        """The server's address without /v1."""
+        return self.url.removesuffix("/v1")
+
+    def client(self, timeout: float) -> httpx.Client:
+        """Return an HTTP client that sends the key."""
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        return httpx.Client(headers=headers, timeout=timeout, trust_env=False)
+
+    def health(self, timeout: float, path: str = "/health") -> int | None:
+        """Return the HTTP status of a health endpoint, or None when nothing answers."""
+        try:
+            with self.client(timeout) as client:
+                return client.get(self.root + path).status_code
+        except httpx.HTTPError:
+            return None
+
+    def models(self, timeout: float) -> list[str]:
+        """Return the names the server offers."""
+        with self.client(timeout) as client:
+            data = self._json(client.get(f"{self.url}/models"))["data"]
+        return [model["id"] for model in data]
+
+    def chat(self, prompt: str, max_tokens: int, timeout: float) -> Answer:
+        """Return one greedy chat completion. Raises RunError when the server gives none."""
+        body = self._body(prompt, max_tokens)
+        try:
+            with self.client(timeout) as client:
+                data = self._json(client.post(f"{self.url}/chat/completions", json=body))
+        except httpx.HTTPError as error:
+            raise self._silent(error, timeout) from error
+        return _answer(data)
+
+    def stream(self, prompt: str, max_tokens: int, timeout: float) -> Iterator[str]:
+        """Yield the pieces of one streamed greedy chat completion as they come."""
+        body = self._body(prompt, max_tokens) | {"stream": True}
+        try:
+            with (
+                self.client(timeout) as client,
+                client.stream("POST", f"{self.url}/chat/completions", json=body) as response,
+            ):
+                if response.status_code != 200:
+                    response.read()
+                    raise self._refused(response)
+                yield from _pieces(response.iter_lines())
+        except httpx.HTTPError as error:
+            raise self._silent(error, timeout) from error
+
+    def _body(self, prompt: str, max_tokens: int) -> dict[str, Any]:
+        messages = [{"role": "user", "content": prompt}]
+        return {
+            "model": self.model,
+            "messages": messages,
+            "max_tokens": max_tokens,
+            "temperature": 0,
+        }
+
+    def _json(self, response: httpx.Response) -> dict[str, Any]:
+        if response.status_code != 200:
+            raise self._refused(response)
+        data = response.json()
+        assert isinstance(data, dict)
+        return data
+
+    def _refused(self, response: httpx.Response) -> RunError:
+        return RunError(
+            Problem(
+                where=str(response.request.url),
+                seen=f"HTTP {response.status_code}: {response.text[:200]}",
+                wanted="HTTP 200",
+                fix="tetraspark status",
+            )
+        )
+
+    def _silent(self, error: httpx.HTTPError, timeout: float) -> RunError:
+        return RunError(
+            Problem(
+                where=self.url,
+                seen=f"{type(error).__name__}: {error}".rstrip(": "),
+                wanted=f"an answer within {timeout:.0f} s",
+                fix="tetraspark status",
+            )
+        )
+
+
+def _answer(data: dict[str, Any]) -> Answer:
+    choice = data["choices"][0]
+    return Answer(
+        text=choice["message"]["content"] or "",
+        finish=choice["finish_reason"],
+        prompt_tokens=data["usage"]["prompt_tokens"],
+        completion_tokens=data["usage"]["completion_tokens"],
+    )
+
+
+def _pieces(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        payload = line.removeprefix("data: ")
+        if not line.startswith("data: ") or payload == "[DONE]":
+            continue
+        for choice in json.loads(payload)["choices"]:
+            piece = choice["delta"].get("content")
+            if piece:
+                yield piece
+
+
+def read_key(path: str | None, base: Path) -> str | None:
+    """Read an API key file (relative to `base`); only its owner may be able to read it.
+
+    Raises UsageError when the file is missing, empty, or readable by others.
+    """
+    if path is None:
+        return None
+    file = (base / Path(path).expanduser()).resolve()
+    try:
+        key = file.read_text(encoding="utf-8").strip()
+        mode = file.stat().st_mode & 0o777
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            Problem(f"{file}", f"not readable: {error}", "the API key", f"write the key to {file}")
+        ) from error
+    if mode & 0o077:
+        raise UsageError(
+            Problem(str(file), f"mode {mode:o}", "readable by its owner alone", f"chmod 600 {file}")
+        )
+    if not key or key.split() != [key]:
+        raise UsageError(Problem(str(file), "no key on one line", "the API key, without spaces"))
+    return key

@@ -1,0 +1,62 @@
+"""What is looked at before anything is started."""
+
+from pathlib import Path
+
+from tetraspark.errors import Problem, UsageError
+from tetraspark.fleet.port import is_free, owner_of
+from tetraspark.line.plan import Plan
+
+
+def preflight(plan: Plan) -> None:
+    """Check the model's folder and the ports. Raises UsageError with every problem found."""
+    problems = [*_model_problems(Path(plan.model), plan.site), *_port_problems(plan)]
+    if problems:
+        raise UsageError(*problems)
+
+
+def _model_problems(folder: Path, site: str) -> list[Problem]:
+    wanted = {
+        "config.json": "the model's configuration",
+        "tokenizer.json": "the model's tokenizer",
+    }
+    if not folder.is_dir():
+        seen = "not a folder" if folder.exists() else "no such folder"
+        fix = f"correct model.path in {site}; `make model` makes the bundled one"
+        return [Problem(str(folder), seen, "the folder of a checkpoint", fix)]
+    problems = [
+        Problem(str(folder / name), "missing", what, f"complete {folder}")
+        for name, what in wanted.items()
+        if not (folder / name).is_file()
+    ]
+    if not any(folder.glob("*.safetensors")):
+        problems.append(Problem(str(folder), "no *.safetensors", "weights", f"complete {folder}"))
+    if not _has_chat_template(folder):
+        problems.append(
+            Problem(
+                str(folder),
+                "no chat template: neither chat_template.jinja nor one in tokenizer_config.json",
+                "a template, or chat requests fail",
+                f"put chat_template.jinja into {folder}",
+            )
+        )
+    return problems
+
+
+def _has_chat_template(folder: Path) -> bool:
+    config = folder / "tokenizer_config.json"
+    if (folder / "chat_template.jinja").is_file():
+        return True
+    return config.is_file() and '"chat_template"' in config.read_text(encoding="utf-8")
+
+
+def _port_problems(plan: Plan) -> list[Problem]:
+    if is_free(plan.port, plan.host):
+        return []
+    return [
+        Problem(
+            where=f"{plan.host}:{plan.port}",
+            seen=f"port taken by {owner_of(plan.port)}",
+            wanted="a free port for the API",
+            fix=f"stop that process, or set api.port (0 chooses a free one) in {plan.site}",
+        )
+    ]

@@ -1,0 +1,110 @@
+"""Runs on disk: one folder a run, under one folder a line, under the user's state folder."""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tetraspark.errors import Problem, RunError
+from tetraspark.line.plan import Plan
+
+
+def state_home() -> Path:
+    """Return the folder of all runs: TETRASPARK_STATE, or the XDG state folder's."""
+    named = os.environ.get("TETRASPARK_STATE")
+    if named:
+        return Path(named).absolute()
+    xdg = os.environ.get("XDG_STATE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".local" / "state") / "tetraspark"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder: plan.json, state.json, and rankN.log and rankN.exit of its ranks."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The run's name, which begins with the time it was made."""
+        return self.folder.name
+
+    def read(self) -> dict[str, Any]:
+        """Return state.json, or what can be told without it."""
+        try:
+            state = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {"phase": "unknown"}
+        return state if isinstance(state, dict) else {"phase": "unknown"}
+
+    def plan(self) -> dict[str, Any]:
+        """Return plan.json. Raises RunError when it is gone or damaged."""
+        path = self.folder / "plan.json"
+        try:
+            plan = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(
+                Problem(
+                    str(path), f"not readable: {error}", "the plan of the run", "tetraspark stop"
+                )
+            ) from error
+        if not isinstance(plan, dict):
+            raise RunError(Problem(str(path), "not a plan", "an object", "tetraspark stop"))
+        return plan
+
+    def record(self, **fields: object) -> None:
+        """Merge fields into state.json, in one step for whoever reads it."""
+        state = self.read() | fields
+        write_atomically(self.folder / "state.json", state)
+
+
+class RunStore:
+    """The runs of one line."""
+
+    def __init__(self, line: str, home: Path | None = None) -> None:
+        self.root = (home or state_home()) / line
+
+    def create(self, plan: Plan) -> Run:
+        """Make a run folder with its plan, before anything is started."""
+        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        run = Run(self.root / f"{stamp}-{secrets.token_hex(2)}")
+        run.folder.mkdir(parents=True, mode=0o700)
+        write_atomically(run.folder / "plan.json", plan.as_dict())
+        run.record(phase="start", launcher=os.getpid())
+        return run
+
+    def latest(self) -> Run | None:
+        """Return the newest run, or None when the line was never served."""
+        folders = sorted(path.parent for path in self.root.glob("*/plan.json"))
+        return Run(folders[-1]) if folders else None
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other launchers of this line out; raises RunError when one is at work."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.root / "lock").open("w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunError(
+                    Problem(
+                        where=str(self.root),
+                        seen="another `tetraspark serve` is starting this line",
+                        wanted="one launcher at a time",
+                        fix="wait for it, or `tetraspark stop`",
+                    )
+                ) from error
+            yield
+
+
+def write_atomically(path: Path, value: object) -> None:
+    """Write JSON so that a reader sees the old text or the new one, never a part."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)

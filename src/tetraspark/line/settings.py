@@ -1,0 +1,78 @@
+"""Engine flags that follow from the site, each with its origin; the same for every kind."""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from tetraspark.line.plan import Setting
+from tetraspark.site.load import LoadedSite
+from tetraspark.site.origin import Origin
+
+# Flag of sglang 0.5.23 -> the site key it is rendered from, when the site or a default sets it.
+FLAGS = (
+    ("--served-model-name", "model.served_name"),
+    ("--tp-size", "engine.tp"),
+    ("--ep-size", "engine.ep"),
+    ("--context-length", "engine.context_length"),
+    ("--chunked-prefill-size", "engine.chunked_prefill_size"),
+    ("--max-running-requests", "engine.max_running_requests"),
+    ("--max-total-tokens", "engine.kv_tokens"),
+    ("--mem-fraction-static", "engine.mem_fraction"),
+    ("--watchdog-timeout", "engine.watchdog_seconds"),
+    ("--host", "api.host"),
+)
+
+
+def value_of(loaded: LoadedSite, key: str) -> Any:
+    """Return the value of a dotted key of the site; None when a section on the way is absent."""
+    site: Any = loaded.site
+    return reduce(lambda section, name: getattr(section, name, None), key.split("."), site)
+
+
+def from_keys(loaded: LoadedSite, flags: Iterable[tuple[str, str]] = FLAGS) -> list[Setting]:
+    """Return a setting for each flag whose key has a value."""
+    found = ((flag, key, value_of(loaded, key)) for flag, key in flags)
+    return [
+        Setting("flag", flag, str(value), loaded.origin(key))
+        for flag, key, value in found
+        if value is not None
+    ]
+
+
+def extra(loaded: LoadedSite) -> list[Setting]:
+    """Return the site's own words: `engine.extra_args`, then `[env]`."""
+    words = [
+        Setting("flag", word, None, loaded.origin("engine.extra_args"))
+        for word in loaded.site.engine.extra_args
+    ]
+    variables = [
+        Setting("env", name, value, loaded.origin(f"env.{name}"))
+        for name, value in loaded.site.env.items()
+    ]
+    return words + variables
+
+
+def derived(kind: str, name: str, value: str | None, reason: str, rank: int | None) -> Setting:
+    """Return a setting that tetraspark computes, with the reason as its origin."""
+    assert kind in ("flag", "env")
+    return Setting(
+        "flag" if kind == "flag" else "env", name, value, Origin("derived", reason), rank
+    )
+
+
+def argv_of(settings: Iterable[Setting], rank: int) -> list[str]:
+    """Return the flags of one rank, as argv words."""
+    words: list[str] = []
+    for setting in settings:
+        if setting.kind == "flag" and setting.rank in (None, rank):
+            words += [setting.name] if setting.value is None else [setting.name, setting.value]
+    return words
+
+
+def env_of(settings: Iterable[Setting], rank: int) -> tuple[tuple[str, str], ...]:
+    """Return the variables of one rank; a variable without a value is absent, never empty."""
+    return tuple(
+        (setting.name, setting.value)
+        for setting in settings
+        if setting.kind == "env" and setting.rank in (None, rank) and setting.value
+    )

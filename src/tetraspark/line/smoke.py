@@ -1,0 +1,79 @@
+"""Smoke: does the served line answer as an OpenAI-compatible server should?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tetraspark.errors import RunError
+from tetraspark.line.api import Api
+from tetraspark.site.schema import Canary
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its stable ID, whether it holds, and what was observed and wanted."""
+
+    id: str
+    ok: bool
+    observed: str
+    wanted: str
+
+
+def smoke(api: Api, canary: Canary, timeout: float) -> list[Check]:
+    """Run every check against the public API; a request that fails is a check that fails."""
+    checks = [
+        _guarded("API.MODELS", lambda: _models(api, timeout)),
+        _guarded("CHAT.ANSWER", lambda: _chat(api, canary, timeout)),
+        _guarded("CHAT.REPEATS", lambda: _repeats(api, canary, timeout)),
+        _guarded("CHAT.STREAM", lambda: _stream(api, canary, timeout)),
+    ]
+    if canary.expect is not None:
+        checks.append(_guarded("CHAT.EXPECTED", lambda: _expected(api, canary, timeout)))
+    if api.key is not None:
+        checks.append(_guarded("API.KEY", lambda: _key(api, timeout)))
+    return checks
+
+
+def _guarded(id: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except RunError as error:
+        problem = error.problems[0]
+        return Check(id, False, problem.seen, problem.wanted)
+
+
+def _models(api: Api, timeout: float) -> Check:
+    names = api.models(timeout)
+    return Check("API.MODELS", api.model in names, ", ".join(names), api.model)
+
+
+def _chat(api: Api, canary: Canary, timeout: float) -> Check:
+    answer = api.chat(canary.prompt, canary.max_tokens, timeout)
+    counted = 0 < answer.completion_tokens <= canary.max_tokens and answer.prompt_tokens > 0
+    observed = f"{answer.completion_tokens} tokens, {answer.finish}: {answer.text!r}"
+    wanted = f"a text of 1 to {canary.max_tokens} tokens"
+    return Check("CHAT.ANSWER", counted and bool(answer.text), observed, wanted)
+
+
+def _repeats(api: Api, canary: Canary, timeout: float) -> Check:
+    texts = {api.chat(canary.prompt, canary.max_tokens, timeout).text for _ in range(2)}
+    observed = " / ".join(repr(text) for text in sorted(texts))
+    return Check("CHAT.REPEATS", len(texts) == 1, observed, "the same greedy answer twice")
+
+
+def _stream(api: Api, canary: Canary, timeout: float) -> Check:
+    whole = api.chat(canary.prompt, canary.max_tokens, timeout).text
+    pieces = list(api.stream(canary.prompt, canary.max_tokens, timeout))
+    observed = f"{len(pieces)} pieces: {''.join(pieces)!r}"
+    return Check("CHAT.STREAM", "".join(pieces) == whole, observed, f"pieces of {whole!r}")
+
+
+def _expected(api: Api, canary: Canary, timeout: float) -> Check:
+    text = api.chat(canary.prompt, canary.max_tokens, timeout).text
+    wanted = canary.expect or ""
+    return Check("CHAT.EXPECTED", wanted in text, repr(text), f"a text with {wanted!r}")
+
+
+def _key(api: Api, timeout: float) -> Check:
+    with Api(api.url, api.model).client(timeout) as client:
+        status = client.get(f"{api.url}/models").status_code
+    return Check("API.KEY", status == 401, f"HTTP {status} without the key", "HTTP 401")

@@ -1,0 +1,169 @@
+"""Status: what of a line is alive, and which rank is to blame when it is not.
+
+`/health` answering 200 proves little: the API process can outlive the ranks behind it. So every
+rank's processes and receipts are looked at, and a canary completion is asked for.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tetraspark.errors import RunError
+from tetraspark.fleet.rank import RankState
+from tetraspark.fleet.runner import Runner
+from tetraspark.line.api import Api
+from tetraspark.line.engine_log import Line
+from tetraspark.line.failure import FROZEN_TEXT, first_failure
+from tetraspark.line.log_tail import LogTail
+from tetraspark.line.run import RunStore
+from tetraspark.site.schema import Canary
+
+Verdict = Literal["ready", "starting", "degraded", "wedged", "down"]
+HEALTH_SECONDS = 1.0
+SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class RankStatus:
+    """One rank: alive or not, why, its receipts, and the last thing it said."""
+
+    rank: int
+    node: str
+    state: str
+    detail: str
+    pids: tuple[int, ...]
+    receipts: tuple[str, ...]
+    last_line: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """A line: verdict, reason, ranks, and what the API answered."""
+
+    line: str
+    run: str | None
+    phase: str
+    verdict: Verdict
+    reason: str
+    url: str | None
+    health: int | None
+    canary_seconds: float | None
+    ranks: tuple[RankStatus, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, for `--json`."""
+        return asdict(self)
+
+
+def read_status(
+    line: str, runner: Runner, store: RunStore, key: str | None, canary: Canary, deadline: float
+) -> Status:
+    """Look at the newest run of a line; the canary has `deadline` seconds."""
+    run = store.latest()
+    if run is None:
+        return Status(line, None, "never served", "down", "never served", None, None, None, ())
+    plan = run.plan()
+    nodes = [command["node"] for command in plan["ranks"]]
+    tail = LogTail(runner, run.folder, len(nodes))
+    tail.read()
+    states = runner.inspect(run.folder, len(nodes))
+    ranks = tuple(_rank(state, nodes[state.rank], tail) for state in states)
+    api = Api(plan["url"], plan["served_name"], key)
+    recorded = run.read()
+    verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded)
+    health = canary_seconds = None
+    if verdict != "down":
+        health = api.health(HEALTH_SECONDS)
+    if verdict == "ready":
+        verdict, reason, canary_seconds = _judge_answer(api, canary, deadline)
+    return Status(
+        line, run.id, recorded["phase"], verdict, reason, plan["url"], health, canary_seconds, ranks
+    )
+
+
+def _rank(state: RankState, node: str, tail: LogTail) -> RankStatus:
+    lines = [line for line in tail.lines if line.rank == state.rank]
+    last = tail.last(state.rank)
+    receipts = [line.receipt for line in lines if line.receipt is not None]
+    scheduler = next((one["pid"] for one in receipts if one["tetraspark"] == "engine"), None)
+    name: str = state.state
+    detail = str(state.exit) if state.exit else ""
+    if state.state == "running" and scheduler is not None and scheduler not in state.pids:
+        name, detail = "broken", f"scheduler process {scheduler} is gone"
+    if state.state == "frozen":
+        detail = FROZEN_TEXT
+    return RankStatus(
+        rank=state.rank,
+        node=node,
+        state=name,
+        detail=detail,
+        pids=state.pids,
+        receipts=tuple(dict.fromkeys(one["tetraspark"] for one in receipts)),
+        last_line=last.text[:SHOWN_CHARACTERS] if last else "",
+    )
+
+
+def _judge_ranks(
+    ranks: tuple[RankStatus, ...],
+    lines: Iterable[Line],
+    states: tuple[RankState, ...],
+    recorded: dict[str, Any],
+) -> tuple[Verdict, str]:
+    phase = recorded["phase"]
+    failed = [rank for rank in ranks if rank.state != "running"]
+    if phase == "stopped" and len(failed) == len(ranks):
+        return "down", "stopped"
+    if phase == "failed" and len(failed) == len(ranks):
+        return "down", f"the start failed: {recorded.get('reason', 'no reason recorded')}"
+    if failed:
+        verdict: Verdict = "down" if len(failed) == len(ranks) else "degraded"
+        return verdict, _blame(ranks, failed, lines, states)
+    if phase != "ready":
+        return _starting(phase, recorded)
+    return "ready", ""
+
+
+def _blame(
+    ranks: tuple[RankStatus, ...],
+    failed: list[RankStatus],
+    lines: Iterable[Line],
+    states: tuple[RankState, ...],
+) -> str:
+    """Name the rank that failed first, and how."""
+    broken = {rank.rank: rank.detail for rank in failed if rank.state == "broken"}
+    failure = first_failure(lines, states, broken)
+    if failure is not None:
+        return f"rank {failure.rank} ({ranks[failure.rank].node}): {failure.text}"
+    return f"rank {failed[0].rank} ({failed[0].node}): {failed[0].state}"
+
+
+def _starting(phase: str, recorded: dict[str, Any]) -> tuple[Verdict, str]:
+    launcher = recorded.get("launcher", 0)
+    seconds = time.time() - recorded.get("since", time.time())
+    if _alive(launcher):
+        return "starting", f"phase {phase}, {seconds:.0f} s in it"
+    return "degraded", f"the launcher (pid {launcher}) is gone, the start stopped at {phase}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _judge_answer(api: Api, canary: Canary, deadline: float) -> tuple[Verdict, str, float | None]:
+    started = time.monotonic()
+    try:
+        answer = api.chat(canary.prompt, canary.max_tokens, deadline)
+    except RunError as error:
+        return "wedged", f"canary: {error.problems[0].seen}", None
+    seconds = time.monotonic() - started
+    if canary.expect is not None and canary.expect not in answer.text:
+        return "wedged", f"canary: {answer.text!r} is without {canary.expect!r}", seconds
+    return "ready", "every rank is up, the canary answered", seconds

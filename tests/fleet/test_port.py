@@ -1,0 +1,33 @@
+import os
+import socket
+
+from tetraspark.fleet.port import _listening_inodes, free_ports, is_free, owner_of
+
+TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:7530 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1
+   1: 0100007F:7530 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1
+   2: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 99 1
+"""
+
+
+def test_only_listeners_of_the_port_count() -> None:
+    assert _listening_inodes(TABLE, 30000) == {"4711"}
+    assert _listening_inodes(TABLE, 22) == {"99"}
+    assert _listening_inodes(TABLE, 80) == set()
+
+
+def test_a_listener_takes_a_port_and_is_named() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        assert not is_free(port)
+        assert owner_of(port).startswith(f"pid {os.getpid()} (")
+    assert is_free(port)
+
+
+def test_free_ports_are_different() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert all(is_free(port) for port in ports)

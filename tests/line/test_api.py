@@ -1,0 +1,96 @@
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+
+import pytest
+
+from tetraspark.errors import RunError, UsageError
+from tetraspark.line.api import Api, _pieces, read_key
+
+
+class Handler(BaseHTTPRequestHandler):
+    replies: ClassVar[dict[str, tuple[int, str]]] = {}
+    seen: ClassVar[list[tuple[str, str | None]]] = []
+
+    def reply(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        Handler.seen.append((self.path, self.headers.get("Authorization")))
+        status, body = Handler.replies[self.path]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    do_GET = do_POST = reply
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Handler.replies, Handler.seen = {}, []
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield Api(f"http://127.0.0.1:{server.server_port}/v1", "tiny", "k3y")
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_key_is_sent_and_never_shown(api: Api) -> None:
+    Handler.replies["/v1/models"] = (200, json.dumps({"data": [{"id": "tiny"}]}))
+    assert api.models(5) == ["tiny"]
+    assert Handler.seen == [("/v1/models", "Bearer k3y")]
+    assert "k3y" not in repr(api)
+
+
+def test_an_error_of_the_server_is_told_with_its_text(api: Api) -> None:
+    Handler.replies["/v1/chat/completions"] = (503, "not ready")
+    with pytest.raises(RunError, match="HTTP 503: not ready; wanted: HTTP 200"):
+        api.chat("hi", 4, 5)
+    with pytest.raises(RunError, match="HTTP 503: not ready"):
+        list(api.stream("hi", 4, 5))
+
+
+def test_a_silent_server_is_told_with_the_time() -> None:
+    api = Api("http://127.0.0.1:9/v1", "tiny")
+    with pytest.raises(RunError, match="wanted: an answer within 2 s"):
+        api.chat("hi", 4, 2)
+    assert api.health(2) is None
+
+
+def test_pieces_of_a_stream() -> None:
+    def chunk(delta: dict[str, object]) -> str:
+        return "data: " + json.dumps({"choices": [{"delta": delta}]})
+
+    lines = [chunk({"role": "assistant", "content": ""}), "", chunk({"content": "a"})]
+    lines += [": comment", chunk({"content": "b"}), 'data: {"choices": []}', "data: [DONE]"]
+    assert list(_pieces(iter(lines))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        ("k", 0o644, "mode 644"),
+        ("", 0o600, "no key on one line"),
+        ("a b", 0o600, "no key on one line"),
+        (None, 0, "not readable"),
+    ],
+)
+def test_a_key_file_that_cannot_be_trusted(
+    tmp_path: Path, text: str | None, mode: int, said: str
+) -> None:
+    file = tmp_path / "key"
+    if text is not None:
+        file.write_text(text)
+        file.chmod(mode)
+    with pytest.raises(UsageError, match=said):
+        read_key("key", tmp_path)
+
+
+def test_a_key_file_of_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("abc\n")
+    (tmp_path / "key").chmod(0o600)
+    assert read_key("key", tmp_path) == "abc"
+    assert read_key(None, tmp_path) is None

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+from tetraspark.fleet.rank import Exit, RankState
+from tetraspark.line.engine_log import Line, parse
+from tetraspark.line.failure import first_failure
+
+LOGS = Path(__file__).parent / "logs" / "killed_rank"
+
+
+def killed_rank() -> list[Line]:
+    return [
+        line
+        for rank in range(4)
+        for line in parse(rank, (LOGS / f"rank{rank}.log").read_text().splitlines())
+    ]
+
+
+def exited(rank: int, code: int, at: float) -> RankState:
+    return RankState(rank, "exited", (), Exit(code, at))
+
+
+def running(rank: int) -> RankState:
+    return RankState(rank, "running", (rank + 1,))
+
+
+def test_a_killed_scheduler_is_named_though_all_ranks_died() -> None:
+    """Recorded from a real line after `kill -9` of rank 2's scheduler."""
+    lines = killed_rank()
+    states = [exited(0, 137, 4.0), exited(1, 137, 2.0), exited(2, 0, 3.0), exited(3, 137, 2.0)]
+    failure = first_failure(lines, states, {})
+    assert failure is not None
+    assert failure.rank == 2
+    assert failure.text.endswith("terminated with -9")
+
+
+def test_a_rank_killed_without_a_word_comes_before_those_who_lost_it() -> None:
+    lines = [line for line in killed_rank() if line.rank != 2]
+    states = [running(0), exited(1, 137, 20.0), exited(2, 137, 10.0), running(3)]
+    failure = first_failure(lines, states, {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (2, "engine ended: killed by signal 9")
+
+
+def test_the_earliest_own_words_win() -> None:
+    lines = [
+        *parse(0, ["[2026-11-30 08:00:05] x", "ValueError: late"]),
+        *parse(1, ["[2026-11-30 08:00:01] x", "ValueError: early", "KeyError: its own collapse"]),
+    ]
+    failure = first_failure(lines, [exited(0, 1, 5.0), exited(1, 1, 9.0)], {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (1, "ValueError: early")
+
+
+def test_a_frozen_rank_explains_the_timeouts_of_the_others() -> None:
+    lines = parse(0, ["RuntimeError: Timed out waiting 1800000ms for recv operation to complete"])
+    failure = first_failure(lines, [running(0), RankState(1, "frozen", (9,))], {})
+    assert failure is not None
+    assert (failure.rank, "SIGSTOP" in failure.text) == (1, True)
+
+
+def test_a_broken_rank_comes_before_a_lost_peer_and_an_exit_code() -> None:
+    lines = parse(0, ["BrokenPipeError: [Errno 32] Broken pipe"])
+    states = [running(0), running(1), exited(2, 1, 1.0)]
+    failure = first_failure(lines, states, {1: "scheduler process 12 is gone"})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (1, "scheduler process 12 is gone")
+
+
+def test_an_exit_code_comes_before_a_clean_exit() -> None:
+    failure = first_failure([], [exited(0, 0, 1.0), exited(1, 3, 2.0)], {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (1, "engine ended: exit code 3")
+
+
+def test_nothing_failed() -> None:
+    assert first_failure(parse(0, ["[2026-11-30 08:00:05] fine"]), [running(0)], {}) is None

@@ -1,0 +1,76 @@
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.plan import Plan
+from tetraspark.site.load import load_site
+
+SITES = Path(__file__).parents[2] / "sites"
+
+
+@pytest.fixture(params=["four-sparks-switch", "four-sparks-ring"])
+def plan(request: pytest.FixtureRequest) -> Plan:
+    return fleet_plan(load_site(SITES / f"{request.param}.toml"))
+
+
+def env_of(plan: Plan, rank: int) -> dict[str, str]:
+    argv = plan.ranks[rank].argv
+    pairs = [argv[i + 1] for i, word in enumerate(argv) if word == "--env"]
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def test_one_container_a_node_in_the_order_of_the_site(plan: Plan) -> None:
+    for rank, command in enumerate(plan.ranks):
+        assert command.argv[:2] == ("docker", "run")
+        assert f"--name=tetraspark-{plan.line}-r{rank}" in command.argv
+        assert command.argv[command.argv.index("--node-rank") + 1] == str(rank)
+        assert env_of(plan, rank)["TETRASPARK_RANK"] == str(rank)
+
+
+def test_a_container_has_what_rdma_needs(plan: Plan) -> None:
+    wanted = {"--network=host", "--device=/dev/infiniband", "--cap-add=IPC_LOCK"}
+    assert wanted | {"--ulimit=memlock=-1"} <= set(plan.ranks[0].argv)
+
+
+def test_devices_are_rendered_exact_for_nccl(plan: Plan) -> None:
+    hca = env_of(plan, 0)["NCCL_IB_HCA"]
+    assert hca.startswith("=")
+    assert " " not in hca
+
+
+def test_no_variable_is_empty_and_no_gid_index_is_guessed(plan: Plan) -> None:
+    for rank in range(4):
+        env = env_of(plan, rank)
+        assert all(env.values())
+        assert "NCCL_IB_GID_INDEX" not in env
+        assert "NCCL_SOCKET_IFNAME" not in env
+    at_launch = {one.name: one.origin.where for one in plan.settings if one.value is None}
+    assert at_launch["NCCL_IB_GID_INDEX"] == "resolved on each node at launch"
+
+
+def test_each_engine_flag_stands_once_and_commands_survive_a_shell(plan: Plan) -> None:
+    for command in plan.ranks:
+        engine = command.argv[command.argv.index("sglang.launch_server") :]
+        flags = [word for word in engine if word.startswith("--")]
+        assert len(flags) == len(set(flags))
+        assert shlex.split(str(command))[1:] == list(command.argv)
+
+
+def test_the_head_may_have_its_own_memory_fraction(tmp_path: Path) -> None:
+    text = (SITES / "four-sparks-switch.toml").read_text()
+    lines = [line for line in text.splitlines() if "mem_fraction" not in line]
+    at = lines.index("[engine]") + 1
+    lines[at:at] = ["mem_fraction = 0.8", "head_mem_fraction = 0.75"]
+    file = tmp_path / "site.toml"
+    file.write_text("\n".join(lines))
+    plan = fleet_plan(load_site(file))
+    argvs = [command.argv for command in plan.ranks]
+    found = [argv[argv.index("--mem-fraction-static") + 1] for argv in argvs]
+    assert found == ["0.75", "0.8", "0.8", "0.8"]
+
+
+def test_a_fleet_plan_is_json(plan: Plan) -> None:
+    assert json.loads(json.dumps(plan.as_dict()))["kind"] == "fleet"

@@ -1,0 +1,88 @@
+import json
+import multiprocessing
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+
+from tetraspark.errors import RunError
+from tetraspark.line.plan import Plan
+from tetraspark.line.run import Run, RunStore, state_home
+
+
+def test_a_run_is_on_disk_before_anything_starts(tmp_path: Path, plan: Plan) -> None:
+    store = RunStore("local", tmp_path)
+    run = store.create(plan)
+    assert store.latest() == run
+    assert run.read()["phase"] == "start"
+    assert run.plan()["ranks"][2]["node"] == "node2"
+    assert run.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_newest_run_is_the_latest(tmp_path: Path, plan: Plan) -> None:
+    store = RunStore("local", tmp_path)
+    for name in ("20260101-000000-aaaa", "20261231-000000-0000", "20260601-000000-ffff"):
+        folder = store.root / name
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_text("{}")
+    latest = store.latest()
+    assert latest is not None
+    assert latest.id == "20261231-000000-0000"
+
+
+def test_a_line_never_served_has_no_run(tmp_path: Path) -> None:
+    assert RunStore("local", tmp_path).latest() is None
+
+
+def test_records_are_merged(tmp_path: Path, plan: Plan) -> None:
+    run = RunStore("local", tmp_path).create(plan)
+    run.record(phase="load", since=1.0)
+    run.record(phase="ready")
+    assert run.read()["phase"] == "ready"
+    assert run.read()["since"] == 1.0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]"])
+def test_a_damaged_run_is_told_not_raised(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state.json").write_text(text)
+    (tmp_path / "plan.json").write_text(text)
+    assert Run(tmp_path).read() == {"phase": "unknown"}
+    with pytest.raises(RunError, match=r"plan\.json"):
+        Run(tmp_path).plan()
+
+
+def _hold(root: Path, held: Event, release: Event) -> None:
+    with RunStore("local", root).lock():
+        held.set()
+        release.wait(30)
+
+
+def test_one_launcher_at_a_time_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    held, release = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path, held, release))
+    other.start()
+    assert held.wait(30)
+    with (
+        pytest.raises(RunError, match="one launcher at a time"),
+        RunStore("local", tmp_path).lock(),
+    ):
+        pass
+    other.kill()
+    other.join()
+    with RunStore("local", tmp_path).lock():
+        pass
+
+
+def test_the_state_folder_is_named_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert state_home() == tmp_path / "xdg" / "tetraspark"
+    monkeypatch.setenv("TETRASPARK_STATE", str(tmp_path / "own"))
+    assert state_home() == tmp_path / "own"
+
+
+def test_state_is_json_for_programs(tmp_path: Path, plan: Plan) -> None:
+    run = RunStore("local", tmp_path).create(plan)
+    assert json.loads((run.folder / "plan.json").read_text())["url"] == plan.url

@@ -1,0 +1,215 @@
+"""One line, served by the real engine on four ranks, from start to a killed rank and stop."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from tests.serving import Command, eventually, write_site
+
+from tetraspark.fleet.process import labelled, shared_memory
+
+pytestmark = pytest.mark.engine
+KEY = "sk-test-4711-very-secret"
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "key").write_text(KEY + "\n")
+    (folder / "key").chmod(0o600)
+    site = write_site(folder, "served", **{"port = 30000": 'port = 0\nkey_file = "key"'})
+    command = Command(site, folder / "state")
+    yield command
+    command.run("stop")
+
+
+@pytest.fixture(scope="module")
+def served(line: Command) -> Any:
+    result = line.run("serve", "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def processes(line: Command) -> list[Any]:
+    return list(labelled(Path(line.env["TETRASPARK_STATE"])))
+
+
+def test_serve_ends_with_an_answer_and_leaves_the_line_running(line: Command, served: Any) -> None:
+    assert served["answer"]["text"]
+    assert served["answer"]["completion_tokens"] == 16
+    assert list(served["seconds"]) == ["import", "load", "warmup", "canary"]
+    assert {process.rank for process in processes(line)} == {0, 1, 2, 3}
+
+
+def test_curl_gets_a_chat_answer(served: Any) -> None:
+    body = {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "What is 19 + 23?"}],
+        "max_tokens": 8,
+    }
+    words = ["-H", f"Authorization: Bearer {KEY}", "-H", "Content-Type: application/json"]
+    result = subprocess.run(
+        ["curl", "-sS", f"{served['url']}/chat/completions", *words, "-d", json.dumps(body)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    answer = json.loads(result.stdout)
+    assert answer["choices"][0]["message"]["content"]
+    assert answer["usage"]["completion_tokens"] == 8
+
+
+def test_the_openai_client_works_streaming_too(served: Any) -> None:
+    with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
+        messages: Any = [{"role": "user", "content": "Count the ranks."}]
+        whole = client.chat.completions.create(
+            model="tiny", messages=messages, max_tokens=12, temperature=0
+        )
+        text = whole.choices[0].message.content
+        stream = client.chat.completions.create(
+            model="tiny", messages=messages, max_tokens=12, temperature=0, stream=True
+        )
+        pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+    assert text
+    assert "".join(pieces) == text
+    assert sum(1 for piece in pieces if piece) > 1
+
+
+def test_without_the_key_the_api_refuses_and_health_answers(served: Any) -> None:
+    with (
+        openai.OpenAI(base_url=served["url"], api_key="wrong") as client,
+        pytest.raises(openai.AuthenticationError),
+    ):
+        client.models.list()
+    root = served["url"].removesuffix("/v1")
+    code = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{root}/health"]
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "200"
+
+
+def test_the_key_is_in_no_argv_environment_log_plan_or_state(line: Command, served: Any) -> None:
+    texts = {
+        str(file): file.read_bytes()
+        for file in Path(line.env["TETRASPARK_STATE"]).rglob("*")
+        if file.is_file()
+    }
+    for process in processes(line):
+        for name in ("cmdline", "environ"):
+            texts[f"{process.pid}/{name}"] = Path(f"/proc/{process.pid}/{name}").read_bytes()
+    assert len(texts) > 20
+    assert [name for name, data in texts.items() if KEY.encode() in data] == []
+    with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
+        info = client.get("/../server_info", cast_to=object)
+    assert KEY not in str(info)
+
+
+def test_every_rank_has_proven_itself(line: Command, served: Any) -> None:
+    status = line.json("status")
+    assert (status["verdict"], status["health"], status["run"]) == ("ready", 200, served["run"])
+    assert status["canary_seconds"] > 0
+    for rank in status["ranks"]:
+        assert rank["state"] == "running"
+        assert {"engine", "tp_all_reduce"} <= set(rank["receipts"])
+
+
+def test_receipts_say_what_runs(line: Command, served: Any) -> None:
+    entries = [
+        json.loads(text) for text in line.run("logs", "-n", "9999", "--json").stdout.splitlines()
+    ]
+    receipts = [json.loads(one["text"]) for one in entries if one["text"].startswith("{")]
+    engines = {one["rank"]: one for one in receipts if one["tetraspark"] == "engine"}
+    routes = {one["rank"]: one for one in receipts if one["tetraspark"] == "tp_all_reduce"}
+    assert set(engines) == set(routes) == {0, 1, 2, 3}
+    assert {one["engine"] for one in engines.values()} == {"0.5.23"}
+    assert all(any("all_reduce" in hook for hook in one["hooks"]) for one in engines.values())
+    for route in routes.values():
+        assert (route["world"], route["route"], route["dtype"]) == (4, "engine", "bfloat16")
+        assert route["bytes"] == 2 * route["shape"][0] * route["shape"][1]
+
+
+def test_smoke_passes(line: Command, served: Any) -> None:
+    result = line.json("smoke")
+    assert result["ok"], result
+    ids = [check["id"] for check in result["checks"]]
+    assert ids == ["API.MODELS", "CHAT.ANSWER", "CHAT.REPEATS", "CHAT.STREAM", "API.KEY"]
+
+
+def test_a_second_serve_is_refused_and_nothing_is_touched(line: Command, served: Any) -> None:
+    before = {process.pid for process in processes(line)}
+    result = line.run("serve")
+    assert result.returncode == 1
+    assert f"run {served['run']} has" in result.stderr
+    assert "--replace" in result.stderr
+    assert {process.pid for process in processes(line)} == before
+
+
+def test_logs_of_one_rank_and_followed(line: Command, served: Any) -> None:
+    assert "KV Cache is allocated" in line.run("logs", "2", "-n", "9999").stdout
+    assert line.run("logs", "7").returncode == 2
+    argv = line.argv("logs", "0", "-f", "-n", "0")
+    with subprocess.Popen(argv, env=line.env, stdout=subprocess.PIPE, text=True) as follower:
+        time.sleep(1.5)
+        line.run("smoke")
+        assert follower.stdout is not None
+        seen = follower.stdout.readline()
+        follower.send_signal(signal.SIGINT)
+        rest = follower.stdout.read()
+    assert "POST /v1/chat/completions" in seen + rest or "Prefill batch" in seen + rest
+    assert "Traceback" not in rest
+
+
+def test_what_stop_would_do(line: Command, served: Any) -> None:
+    pids = line.json("stop", "--dry-run")["would_end"]
+    assert set(pids) == {process.pid for process in processes(line)}
+
+
+def test_a_frozen_rank_is_named_while_health_answers(line: Command, served: Any) -> None:
+    victim = next(one for one in processes(line) if one.name == "sglang::scheduler_TP1")
+    os.kill(victim.pid, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        status = line.json("status")
+        assert time.monotonic() - started < 5
+    finally:
+        os.kill(victim.pid, signal.SIGCONT)
+    assert status["health"] == 200
+    assert status["verdict"] == "degraded"
+    assert status["reason"].startswith("rank 1 (node1): a process of it is stopped")
+    assert eventually(lambda: line.json("status")["verdict"] == "ready", 30)
+
+
+def test_a_killed_rank_is_named_within_five_seconds(line: Command, served: Any) -> None:
+    victim = next(one for one in processes(line) if one.name == "sglang::scheduler_TP2")
+    os.kill(victim.pid, signal.SIGKILL)
+    started = time.monotonic()
+    result = line.run("status", "--json")
+    assert time.monotonic() - started < 5
+    assert result.returncode == 1
+    status = json.loads(result.stdout)
+    assert status["reason"].startswith("rank 2 (node2)")
+    assert status["verdict"] in ("degraded", "down")
+
+
+def test_the_killed_rank_is_still_named_when_all_have_died(line: Command, served: Any) -> None:
+    def all_down() -> bool:
+        return all(rank["state"] == "exited" for rank in line.json("status")["ranks"])
+
+    assert eventually(all_down, 60)
+    status = line.json("status")
+    assert (status["verdict"], status["health"]) == ("down", None)
+    assert status["reason"].startswith("rank 2 (node2)")
+
+
+def test_stop_leaves_nothing(line: Command, served: Any) -> None:
+    line.run("stop")
+    assert processes(line) == []
+    assert shared_memory([os.getpid()]) == set()
+    assert line.json("stop")["removed"] == []
+    assert line.json("status")["verdict"] == "down"

@@ -1,0 +1,68 @@
+"""What tests of a served line share: a site of their own, the command, and waiting."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+COMMAND = Path(sys.executable).with_name("tetraspark")
+
+
+def write_site(folder: Path, name: str, **replace: str) -> Path:
+    """Write a local site of four ranks on a free port; `replace` swaps text of the example."""
+    text = (ROOT / "sites" / "local.toml").read_text()
+    swaps = {
+        'name = "local"': f'name = "{name}"',
+        '"../models/tiny"': f'"{ROOT / "models" / "tiny"}"',
+        "port = 30000": "port = 0",
+    }
+    for old, new in (swaps | replace).items():
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
+        text = text.replace(old, new)
+    file = folder / f"{name}.toml"
+    file.write_text(text)
+    return file
+
+
+class Command:
+    """Runs the real `tetraspark` on one site, with a state folder of its own."""
+
+    def __init__(self, site: Path, state: Path) -> None:
+        self.site = site
+        self.env = os.environ | {"TETRASPARK_STATE": str(state), "COLUMNS": "200"}
+
+    def argv(self, verb: str, *words: str) -> list[str]:
+        """Return the argv of a verb on this site."""
+        return [str(COMMAND), verb, *words, "--site", str(self.site)]
+
+    def run(self, verb: str, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run a verb to its end."""
+        return subprocess.run(
+            self.argv(verb, *words),
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def json(self, verb: str, *words: str) -> Any:
+        """Run a verb with --json and return what it printed, whatever its exit code."""
+        result = self.run(verb, *words, "--json")
+        assert result.stdout, result.stderr
+        return json.loads(result.stdout)
+
+
+def eventually(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until a condition holds; tell whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
