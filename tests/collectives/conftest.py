@@ -2,23 +2,14 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cluster import Cluster
-from oracle import Opened
-
-from tetraspark.collectives.fabric import Fabric, Faults
-from tetraspark.collectives.fake import FakeTransport, run_together
-from tetraspark.collectives.group import Group
-from tetraspark.collectives.opening import Link, opening
-from tetraspark.collectives.settings import Settings
-
-SMALL = Settings(max_reduce_bytes=4096, max_gather_bytes=2048)
+from collective_cluster import Cluster
+from collective_fakes import Opened, open_on
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,21 +23,8 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def open_fake() -> Callable[..., Opened]:
-    """Open a group of fake ranks: `open_fake(world, seed=0, faults=None, **settings)`."""
-
-    def open_groups(
-        world: int, seed: int = 0, faults: Faults | None = None, **settings: object
-    ) -> Opened:
-        fabric = Fabric(world, seed, faults)
-        told = replace(SMALL, **settings)  # type: ignore[arg-type]  # test-given fields
-        steps = {
-            rank: opening(rank, world, told, FakeTransport(fabric, rank)) for rank in range(world)
-        }
-        results = run_together(fabric, steps)
-        groups = {rank: Group(link) for rank, link in results.items() if isinstance(link, Link)}
-        return Opened(fabric, groups, results)
-
-    return open_groups
+    """Return `open_on`."""
+    return open_on
 
 
 @pytest.fixture

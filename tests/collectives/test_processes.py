@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from cluster import Cluster
-from oracle import raw, reduced, shard
+from collective_cluster import Cluster
+from collective_oracle import raw, reduced, shard
 
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX

@@ -16,6 +16,7 @@ from tetraspark.collectives.layout import PROGRESS, Layout
 from tetraspark.collectives.liveness import Life
 
 TICK_S = 1e-4
+IDLE_TICK_S = 2e-3
 STATUS_EVERY_S = 0.02
 
 Key = tuple[int, int, int]
@@ -72,7 +73,7 @@ class Fabric:
 
     def tick(self) -> None:
         """Let a little time pass: proxies take their writes, lanes deliver some of theirs."""
-        self.time += TICK_S
+        self.time += TICK_S if any(self._queues.values()) else IDLE_TICK_S
         for rank, endpoint in self.endpoints.items():
             if rank not in self.faults.starved and self.alive(rank):
                 self._take(rank, endpoint)

@@ -8,13 +8,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ranks import work
+from collective_ranks import work
 
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["ranks"])
+context.set_forkserver_preload(["collective_ranks"])
 
 REPLY_LIMIT_S = 30
 

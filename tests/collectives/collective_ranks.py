@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from oracle import raw, shard
+from collective_oracle import raw, shard
 
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group

@@ -1,21 +1,6 @@
 """What a collective must return, computed without the collective."""
 
-from dataclasses import dataclass
-
 import torch
-
-from tetraspark.collectives.fabric import Fabric
-from tetraspark.collectives.group import Group
-
-
-@dataclass
-class Opened:
-    """A fabric, the groups that opened on it, and what opening returned on each rank."""
-
-    fabric: Fabric
-    groups: dict[int, Group]
-    results: dict[int, object]
-
 
 def shard(
     seed: int, rank: int, shape: tuple[int, ...], dtype: torch.dtype = torch.bfloat16
