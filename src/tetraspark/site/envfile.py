@@ -22,6 +22,8 @@ from tetraspark.site.source import decode_source
 
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^\]\n]*\]\+?=")
+# bash also expands ~name, ~+, ~- and ~1, and a ~ behind each colon
+_OTHER_HOME = re.compile(r"^(\\\n)*~[^/]|:(\\\n)*~")
 _HEREDOC = re.compile(r"<<(-?)\s*[\"']?([A-Za-z0-9_]+)[\"']?")
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{")
 _CLOSERS = ("fi", "done", "esac", "}")
@@ -151,6 +153,8 @@ class _Reader:
             pieces = (Unknown("a list in brackets, which bash takes for plain text"),)
         else:
             pieces = read_word(cursor)
+            if _OTHER_HOME.search(cursor.text[match.end() : cursor.at]):
+                pieces = (Unknown("a `~` that a shell expands to something else than this home"),)
         raw = cursor.text[start : cursor.at]
         return _Word(raw, match.group(1), match.group(2) == "+", pieces)
 

@@ -22,7 +22,10 @@ _TABLES = ("model_type", "model_attributes_type", "dict_type", "mapping_type")
 
 def explain(error: ValidationError) -> list[Finding]:
     """Return one finding for each fault pydantic saw, but the cross checks it repeats."""
-    return [_finding(item) for item in error.errors() if item["type"] != CROSS_CHECK]
+    items = [item for item in error.errors() if item["type"] != CROSS_CHECK]
+    # a list whose elements are all at fault is also "too short"
+    inner = {item["loc"][:1] for item in items if len(item["loc"]) > 1}
+    return [_finding(i) for i in items if i["type"] != "too_short" or i["loc"][:1] not in inner]
 
 
 def schema_keys() -> list[KeyPath]:
@@ -60,7 +63,7 @@ def _finding(item: ErrorDetails) -> Finding:
     if kind == "missing":
         return _missing(path)
     field = field_at(path)
-    wanted = phrase(field) if field else item["msg"].lower()
+    wanted = phrase(field) if field else _TYPES["string"]
     if field is not None and isinstance(path[-1], int):
         wanted = f"an element of {wanted}"
     return Finding(path, f"`{dotted(path)}` is {_shown(path, value)}", wanted, _fix(path, item))
@@ -111,6 +114,8 @@ def _fix(path: KeyPath, item: ErrorDetails) -> str:
         choices = [str(choice) for choice in _choices(field.annotation)] if field else []
         near = difflib.get_close_matches(str(value).lower(), choices, 1, cutoff=0.3)
         return f'did you mean "{near[0]}"?' if near else f"one of {', '.join(choices)}"
+    if isinstance(path[-1], int) and not isinstance(value, Mapping | tuple):
+        return f'write it in quotes: "{value}"'
     if kind in ("int_type", "float_type", "bool_type") and isinstance(value, str):
         return f"write it without quotes: {path[-1]} = {value}" if _plain(value) else ""
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
@@ -135,6 +140,8 @@ def _shown(path: KeyPath, value: object) -> str:
         text = str(value).lower()
     elif isinstance(value, Mapping):
         text = "a table"
+    elif isinstance(value, tuple):
+        text = repr(list(value))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

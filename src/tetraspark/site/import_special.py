@@ -205,6 +205,7 @@ def _defaults(draft: Draft) -> None:
     if tp is not None:
         draft.add(("engine", "ep"), tp.value, f"{_LAUNCHER} is TP_SIZE")
     draft.add(("engine", "dist_port"), 20000, _LAUNCHER)
+    draft.add(("speculative", "algorithm"), "DSPARK", _LAUNCHER)
     draft.add(("api", "port"), 8888, _LAUNCHER)
     draft.add(("api", "host"), "0.0.0.0", "the bash launcher listens on every address")
     draft.add(("model", "served_name"), "deepseek-v4.1-flash", _LAUNCHER)

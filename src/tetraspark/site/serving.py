@@ -1,5 +1,7 @@
 """Sections of a site file that say what is served: model, engine, API, deadlines."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from tetraspark.site.section import Host, PathText, Section
@@ -135,8 +137,8 @@ class Speculative(Section):
 class Engram(Section):
     """The Engram tables and their shards on local NVMe."""
 
-    offload: str = Field(
-        default="nvme", pattern="^(nvme|ram)$", description="`nvme` or `ram`; ram pins 189 GiB"
+    offload: Literal["nvme", "ram"] = Field(
+        default="nvme", description="where the tables are; `ram` pins 189 GiB"
     )
     dir: PathText | None = Field(default=None, description="packed shards, on every node")
     worker_dir: PathText | None = Field(default=None, description="the same on workers, if other")
