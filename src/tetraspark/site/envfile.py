@@ -1,18 +1,16 @@
 """A profile of the bash launchers as data: assignments and the rest, nothing ever executed."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.errors import Problem
-from tetraspark.site.secret import names_secret, redact
+from tetraspark.site.secret import redact
+from tetraspark.site.shell_value import UNSET, Assignment, Word, evaluate
 from tetraspark.site.shell_word import (
     OPERATORS,
     Cursor,
-    Literal,
     Piece,
-    Reference,
     UnendedQuoteError,
     Unknown,
     read_word,
@@ -28,22 +26,7 @@ _HEREDOC = re.compile(r"<<(-?)\s*[\"']?([A-Za-z0-9_]+)[\"']?")
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{")
 _CLOSERS = ("fi", "done", "esac", "}")
 _ARRAY = "a bash array: write its words in one quoted string"
-_HOME = "`$HOME` that is not the beginning of a path"
 _BLOCK = "inside a block of shell code: whether it takes effect only a shell could tell"
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One variable: its text as bash would hold it, or None and why that cannot be known.
-
-    `secret` is also true for text that came from a secret variable.
-    """
-
-    name: str
-    line: int
-    value: str | None
-    why: str = ""
-    secret: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,14 +46,6 @@ class EnvFile:
     assignments: tuple[Assignment, ...]
     statements: tuple[Statement, ...]
     warnings: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Word:
-    raw: str
-    name: str = ""
-    append: bool = False
-    pieces: tuple[Piece, ...] = ()
 
 
 def parse_envfile(path: Path, data: bytes) -> EnvFile:
@@ -117,10 +92,10 @@ class _Reader:
         end = self.cursor.text.find("\n", self.cursor.at)
         self.cursor.at = len(self.cursor.text) if end < 0 else end
 
-    def _words(self) -> tuple[list[_Word], str]:
+    def _words(self) -> tuple[list[Word], str]:
         """Read the words of one statement, and why it is shell code if an operator says so."""
         cursor = self.cursor
-        words: list[_Word] = []
+        words: list[Word] = []
         while char := cursor.peek():
             if char in "\n;":
                 break
@@ -136,13 +111,13 @@ class _Reader:
                 words.append(self._word())
         return words, ""
 
-    def _word(self) -> _Word:
+    def _word(self) -> Word:
         cursor = self.cursor
         start = cursor.at
         match = _ASSIGN.match(cursor.text, start)
         if match is None:
             read_word(cursor)
-            return _Word(cursor.text[start : cursor.at])
+            return Word(cursor.text[start : cursor.at])
         cursor.at = match.end()
         pieces: tuple[Piece, ...]
         if cursor.peek() == "(":
@@ -156,7 +131,7 @@ class _Reader:
             if _OTHER_HOME.search(cursor.text[match.end() : cursor.at]):
                 pieces = (Unknown("a `~` that a shell expands to something else than this home"),)
         raw = cursor.text[start : cursor.at]
-        return _Word(raw, match.group(1), match.group(2) == "+", pieces)
+        return Word(raw, match.group(1), match.group(2) == "+", pieces)
 
     def _operator(self) -> str:
         start = self.cursor.at
@@ -178,7 +153,7 @@ class _Reader:
             if (row.lstrip("\t") if tabs else row) == end:
                 return
 
-    def _statement(self, start: int, words: list[_Word], why: str, *, inside: bool) -> None:
+    def _statement(self, start: int, words: list[Word], why: str, *, inside: bool) -> None:
         first = words[0].raw if words else ""
         self.depth += first in _OPENERS
         self.depth -= first in _CLOSERS and self.depth > 0
@@ -195,7 +170,7 @@ class _Reader:
     def _line(self, at: int) -> int:
         return self.cursor.text.count("\n", 0, at) + 1
 
-    def _take(self, words: list[_Word], line: int) -> str:
+    def _take(self, words: list[Word], line: int) -> str:
         """Record a statement's assignments, or return why it has none."""
         first, rest = words[0], words[1:]
         if all(word.name for word in words):
@@ -206,69 +181,25 @@ class _Reader:
             return f"no value in this file for {', '.join(new)}" if new else ""
         if first.raw == "unset" and rest and all(word.raw.isidentifier() for word in rest):
             for word in rest:
-                self._record(Assignment(word.raw, line, None, "unset again here"))
+                self._record(Assignment(word.raw, line, None, UNSET))
             return ""
         return _not_assignment(words)
 
-    def _assign(self, words: list[_Word], line: int) -> str:
+    def _assign(self, words: list[Word], line: int) -> str:
         for word in words:
-            self._record(self._assignment(word, line))
+            self._record(evaluate(word, line, self.known))
         return ""
 
     def _record(self, assignment: Assignment) -> None:
         self.assignments.append(assignment)
         self.known[assignment.name] = assignment
 
-    def _assignment(self, word: _Word, line: int) -> Assignment:
-        pieces = word.pieces
-        if word.append and word.name in self.known:
-            pieces = (Reference(word.name), *pieces)
-        value, why, from_home = "", "", False
-        secret = names_secret(word.name)
-        for piece in pieces:
-            for text, reason, hidden in self._resolve((piece,)):
-                home = text.startswith("~") and not isinstance(piece, Literal)
-                why = why or reason or (_HOME if home and value else "")
-                from_home = from_home or home
-                value += text
-                secret = secret or hidden
-        if from_home and not re.match(r"~(/|$)", value):
-            why = why or _HOME
-        return Assignment(word.name, line, None if why else value, why, secret)
 
-    def _resolve(self, pieces: tuple[Piece, ...]) -> Iterator[tuple[str, str, bool]]:
-        """Yield each piece's text, why it has none, and whether it is a secret's."""
-        for piece in pieces:
-            if isinstance(piece, Literal):
-                yield piece.text, "", False
-            elif isinstance(piece, Unknown):
-                yield "", piece.why, False
-            else:
-                yield from self._referenced(piece)
-
-    def _referenced(self, piece: Reference) -> Iterator[tuple[str, str, bool]]:
-        known = self.known.get(piece.name)
-        if known is not None and known.value is None and known.why != "unset again here":
-            yield "", f"`${piece.name}` is not known: {known.why}", known.secret
-        elif (
-            known is not None
-            and known.value is not None
-            and (known.value or not piece.empty_counts)
-        ):
-            yield known.value, "", known.secret
-        elif piece.name == "HOME" and known is None:
-            yield "~", "", False
-        elif piece.default is not None:
-            yield from self._resolve(piece.default)
-        else:
-            yield "", f"`${piece.name}` is not set earlier in this file", False
-
-
-def _exportable(word: _Word) -> bool:
+def _exportable(word: Word) -> bool:
     return bool(word.name) or word.raw.isidentifier()
 
 
-def _not_assignment(words: list[_Word]) -> str:
+def _not_assignment(words: list[Word]) -> str:
     first = words[0]
     if first.name:
         # the word itself is not repeated: it is often the value of a secret

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tetraspark.site.envfile import Assignment, EnvFile
+from tetraspark.site.envfile import EnvFile
 from tetraspark.site.environment import owned
 from tetraspark.site.import_report import Report
 from tetraspark.site.import_special import import_special
@@ -18,6 +18,7 @@ from tetraspark.site.import_table import (
 )
 from tetraspark.site.import_words import import_engine_args, split_container_env
 from tetraspark.site.secret import holds_secret, names_secret, redact
+from tetraspark.site.shell_value import Assignment
 from tetraspark.site.site_draft import Draft, Variable, needs
 
 _NO_KEY = ("none", "off", "dummy", "0")

@@ -2,7 +2,7 @@
 
 from tetraspark.site.finding import Finding
 from tetraspark.site.import_table import NotCarriedError, split_list
-from tetraspark.site.rules import NFS_KEYS
+from tetraspark.site.modes import NFS_KEYS
 from tetraspark.site.secret import names_secret
 from tetraspark.site.section import slug
 from tetraspark.site.site_draft import Draft, Variable
