@@ -133,6 +133,26 @@ def test_a_key_among_the_engine_arguments_goes_to_the_file() -> None:
     assert "computes it from `api.port`" in why(result, "EXTRA_SGLANG_ARGS: --port")
 
 
+def test_of_two_keys_the_engine_sees_the_later_one() -> None:
+    result = imported(SMALL + "API_KEY=first\nEXTRA_SGLANG_ARGS='--api-key second'\n")
+    assert result.api_key == "second"
+    assert outcomes(result)["API_KEY"] == "not carried"
+
+
+def test_a_digest_does_not_go_with_the_tag_and_is_reported() -> None:
+    result = imported(SMALL.replace("line:local", "line:local@sha256:00"))
+    image = site(result).image
+    assert image is not None and image.tag == "line:local"
+    assert "digest" in why(result, "IMAGE")
+
+
+def test_a_base_image_without_a_digest_is_not_carried() -> None:
+    result = imported(SMALL + "BASE_IMAGE=example/base:dev\n")
+    image = site(result).image
+    assert image is not None and image.base is None
+    assert "digest" in why(result, "BASE_IMAGE")
+
+
 def test_the_last_word_on_a_setting_wins_and_is_reported() -> None:
     result = imported(SMALL + "CONTEXT_LENGTH=9000\nEXTRA_SGLANG_ARGS='--context-length 8000 -x'\n")
     made = site(result)

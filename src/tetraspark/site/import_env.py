@@ -49,7 +49,7 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
     _simple(variables, draft, ring=ring is not None and ring.value == "1")
     import_special(variables, draft, name)
     if args is not None:
-        key = import_engine_args(args, draft) or key
+        key = _later_key(import_engine_args(args, draft), key, draft)
     for variable in variables.values():
         _keep(variable, draft)
     if key is not None:
@@ -62,6 +62,15 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
         tuple(entries), profile.statements, tuple(draft.added), missing, profile.warnings
     )
     return Imported(draft, report, key)
+
+
+def _later_key(later: str | None, key: str | None, draft: Draft) -> str | None:
+    """Take the key of the engine's arguments before the profile's own: the engine sees it last."""
+    if later is not None and key is not None:
+        why = "replaced by EXTRA_SGLANG_ARGS: --api-key, which the engine sees last"
+        entry = draft.entries["API_KEY"]
+        draft.entries["API_KEY"] = replace(entry, outcome="not carried", keys=(), why=why)
+    return later if later is not None else key
 
 
 def _gather(label: str, draft: Draft) -> None:

@@ -184,6 +184,11 @@ def _image(variables: dict[str, Variable], draft: Draft) -> None:
     if recipe != "base" and _RUST not in variables:
         draft.add(("env", _RUST), "never", "that branch's engine looks for cargo at start-up")
     _build_args(variables.pop("BUILD_ARGS", None), draft)
+    tag = variables.pop("IMAGE", None)
+    if tag is not None:
+        name, digest, _ = tag.value.partition("@")
+        note = "without its digest, which only a build can give" if digest else ""
+        draft.carry(tag, ("image", "tag"), name, note)
 
 
 def _build_args(variable: Variable | None, draft: Draft) -> None:

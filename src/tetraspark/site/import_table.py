@@ -60,11 +60,6 @@ def base_image(text: str) -> str:
     return text
 
 
-def tag(text: str) -> str:
-    """Return an image name without its digest, which only a build can give."""
-    return text.split("@", 1)[0]
-
-
 SIMPLE: Mapping[str, tuple[KeyPath, Converter]] = {
     "BASE_IMAGE": (("image", "base"), base_image),
     "BUILD_DOCKERFILE": (("image", "dockerfile"), str),
@@ -88,7 +83,6 @@ SIMPLE: Mapping[str, tuple[KeyPath, Converter]] = {
     "ENGRAM_DIR": (("engram", "dir"), str),
     "EP_SIZE": (("engine", "ep"), integer),
     "HEAD_MEM_FRACTION_STATIC": (("engine", "head_mem_fraction"), number),
-    "IMAGE": (("image", "tag"), tag),
     "MAX_RUNNING_REQUESTS": (("engine", "max_running_requests"), integer),
     "MAX_TOTAL_TOKENS": (("engine", "kv_tokens"), integer),
     "MEM_FRACTION_STATIC": (("engine", "mem_fraction"), number),
