@@ -98,6 +98,7 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (SWITCH, 'host = "10.0.0.1"', 'host = "fe80::1%eth0"', 'host = "fe', ("link-local", "IPv4")),
     (SWITCH, 'host = "10.0.0.1"', 'host = "[fd00::10]"', 'host = "[fd', ("IPv4 only here",)),
     (SWITCH, 'host = "10.0.0.1"', 'host = "::"', 'host = "::"', ("unspecified", "IPv4 only here")),
+    (SWITCH, 'host = "10.0.0.1"', 'host = ""', 'host = ""', ("`nodes[0].host` is empty",)),
     (SWITCH, 'host = "10.0.0.1"', 'host = "12"', 'host = "12"', ("digits only", "four numbers")),
     (SWITCH, 'host = "10.0.0.1"', 'host = "10.0.1"', 'host = "10.0.1"', ("whole IPv4",)),
     (SWITCH, 'host = "10.0.0.1"', 'host = "a:5000"', 'host = "a:', ("port", 'host = "a"')),
