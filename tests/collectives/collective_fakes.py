@@ -34,5 +34,3 @@ def open_on(
     results = run_together(fabric, steps)
     groups = {rank: Group(link) for rank, link in results.items() if isinstance(link, Link)}
     return Opened(fabric, groups, results)
-
-

@@ -2,6 +2,7 @@
 
 import torch
 
+
 def shard(
     seed: int, rank: int, shape: tuple[int, ...], dtype: torch.dtype = torch.bfloat16
 ) -> torch.Tensor:

@@ -118,7 +118,9 @@ def test_a_rank_that_starts_late_is_waited_for_and_reported(open_fake: Open) -> 
     opened = open_fake(3)
     outs = {rank: torch.empty(64) for rank in range(3)}
     tensors = [shard(1, rank, (64,), torch.float32) for rank in range(3)]
-    begun = {rank: opened.groups[rank].begin_all_reduce(tensors[rank], outs[rank]) for rank in (0, 1)}
+    begun = {
+        rank: opened.groups[rank].begin_all_reduce(tensors[rank], outs[rank]) for rank in (0, 1)
+    }
     with pytest.raises(TimeoutError):
         until(opened.fabric, {rank: begun[rank].step for rank in (0, 1)}, 5.0)
     begun[2] = opened.groups[2].begin_all_reduce(tensors[2], outs[2])

@@ -116,7 +116,9 @@ def run_together(fabric: Fabric, steps: dict[int, Step]) -> dict[int, object]:
     return results
 
 
-def until(fabric: Fabric, steps: dict[int, Callable[[], bool]], limit_s: float) -> dict[int, object]:
+def until(
+    fabric: Fabric, steps: dict[int, Callable[[], bool]], limit_s: float
+) -> dict[int, object]:
     """Call each rank's step, in a random order a tick, until all are over.
 
     Returns True or the exception of each rank; a rank whose process does not run is not called.
