@@ -1,15 +1,12 @@
 """Fabrics of fake ranks, and clusters of real ones."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from collective_cluster import Cluster
-from collective_fakes import Opened, open_on
+from tests.collectives.cluster import Cluster
+from tests.collectives.fakes import Opened, open_on
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,8 +29,8 @@ def cluster() -> Iterator[Callable[..., Cluster]]:
     """Start real ranks over shared memory; whatever happens, nothing of them stays behind."""
     started: list[Cluster] = []
 
-    def start(world: int, **options: object) -> Cluster:
-        started.append(Cluster(world, **options))  # type: ignore[arg-type]  # passed through
+    def start(world: int, **options: Any) -> Cluster:
+        started.append(Cluster(world, **options))
         return started[-1]
 
     yield start

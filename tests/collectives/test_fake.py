@@ -6,8 +6,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from collective_fakes import Opened, open_on
-from collective_oracle import raw, reduced, shard
+from tests.collectives.fakes import Opened, open_on
+from tests.collectives.oracle import raw, reduced, shard
 
 from tetraspark.collectives.fabric import Fabric, Faults
 from tetraspark.collectives.failure import CollectiveError, Failure, Kind, RefusedError
@@ -92,7 +92,7 @@ def test_unequal_lanes_of_pairs(open_fake: Open) -> None:
     for seed in range(4):
         expect(opened, (40,), torch.bfloat16, seed)
     state = opened.groups[0].state()
-    lanes = {peer["rank"]: [lane["lane"] for lane in peer["lanes"]] for peer in state["peers"]}  # type: ignore[attr-defined]  # a JSON value
+    lanes = {peer["rank"]: [lane["lane"] for lane in peer["lanes"]] for peer in state["peers"]}
     assert lanes == {1: [2], 2: [0, 1, 2]}
 
 
@@ -127,7 +127,7 @@ def test_a_rank_that_starts_late_is_waited_for_and_reported(open_fake: Open) -> 
     results = until(opened.fabric, {rank: begun[rank].step for rank in begun}, FOREVER_S)
     assert results == dict.fromkeys(range(3), True)
     assert {raw(out) for out in outs.values()} == {raw(reduced(tensors))}
-    late = opened.groups[0].state()["peers"][1]["late"]  # type: ignore[index]  # a JSON value
+    late = opened.groups[0].state()["peers"][1]["late"]
     assert late["count"] == 1
     assert 4.5 < late["longest_s"] < 5.5
     assert "it is late: it has begun 4" in late["last"]
@@ -144,7 +144,7 @@ def test_a_starved_proxy_is_late_not_dead(open_fake: Open) -> None:
     }
     with pytest.raises(TimeoutError):
         until(opened.fabric, {rank: begun[rank].step for rank in (0, 1, 3)}, 5.0)
-    seen = opened.groups[0].state()["peers"][1]  # type: ignore[index]  # a JSON value
+    seen = opened.groups[0].state()["peers"][1]
     assert seen["life"] == "running"
     opened.fabric.faults.starved.clear()
     results = until(opened.fabric, {rank: begun[rank].step for rank in begun}, FOREVER_S)
@@ -250,7 +250,8 @@ def test_a_rank_one_operation_ahead_is_divergence_not_data(open_fake: Open) -> N
 
 @pytest.mark.parametrize(("fault", "words"), [("drop", "not acknowledged"), ("fail", "lane")])
 def test_a_bad_lane_at_opening_refuses_all(open_fake: Open, fault: str, words: str) -> None:
-    faults = Faults(**{fault: {(0, 1, 1)}})
+    faults = Faults()
+    getattr(faults, fault).add((0, 1, 1))
     opened = open_fake(3, faults=faults, lanes=2, ack_limit_s=0.5)
     assert opened.groups == {}
     texts = {str(error) for error in opened.results.values()}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from collective_fakes import Opened
-from collective_oracle import shard
+from tests.collectives.fakes import Opened
+from tests.collectives.oracle import shard
 
 from tetraspark.collectives.fake import until
 from tetraspark.collectives.group import Group

@@ -1,5 +1,7 @@
 """The region: nothing overlaps, everything is aligned, no rank has a row of its own."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ def areas(layout: Layout, owner: int) -> list[tuple[int, int]]:
 def test_fields_are_apart_and_inside(layout: Layout, owner: int) -> None:
     found = sorted(areas(layout, owner % layout.world))
     assert found[0][0] == 0
-    for (start, size), (following, _) in zip(found, found[1:], strict=False):
+    for (start, size), (following, _) in pairwise(found):
         assert start + size <= following
     assert found[-1][0] + found[-1][1] <= layout.total
     assert all(start % LINE == 0 for start, _ in found)

@@ -3,12 +3,13 @@
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from collective_cluster import Cluster
-from collective_oracle import raw, reduced, shard
+from tests.collectives.cluster import Cluster
+from tests.collectives.oracle import raw, reduced, shard
 
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
@@ -32,8 +33,7 @@ def reduce_everywhere(ranks: Cluster, world: int, shape: tuple[int, ...], seed: 
 def test_bits_of_every_size_dtype_and_place(
     cluster: Start, world: int, lanes: int, delivery: str
 ) -> None:
-    limits = {"max_reduce_bytes": 1 << 17, "max_gather_bytes": 1 << 15}
-    ranks = cluster(world, settings=Settings(lanes=lanes, delivery=delivery, **limits))
+    ranks = cluster(world, settings=replace(QUICK, lanes=lanes, delivery=delivery))
     assert [state for state, *_ in ranks.opened] == ["ok"] * world
     shapes = [(8,), (16,), (24,), (5, 40), (1, 8), (3, 2, 88), (1 << 15,), (4097 * 8,), (2056,)]
     for seed, shape in enumerate(shapes):

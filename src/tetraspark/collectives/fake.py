@@ -1,7 +1,7 @@
 """The transport of a test fabric, and two ways to drive its ranks in one thread."""
 
 import ctypes
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 from tetraspark.collectives.endpoint import Endpoint
 from tetraspark.collectives.fabric import Fabric
@@ -56,8 +56,9 @@ class FakeTransport:
         """Read the status line the peer last sent."""
         assert self._fabric.layout is not None
         at = self._fabric.address(self._rank) + self._fabric.layout.status_at(peer)
-        words = list((ctypes.c_uint32 * 9).from_address(at))
-        return Seen(*words[:4], tuple(words[4 : 4 + self._lanes])) if words[8] else None
+        doorbell, posted, completed, phase, *rest = (ctypes.c_uint32 * 9).from_address(at)
+        acked, reported = tuple(rest[: self._lanes]), rest[-1]
+        return Seen(doorbell, posted, completed, phase, acked) if reported else None
 
     def life(self, peer: int) -> Life:
         """Return what the faults say."""
@@ -84,7 +85,7 @@ class FakeTransport:
 Step = Generator[bytes | None, Sequence[bytes] | None, object]
 
 
-def run_together(fabric: Fabric, steps: dict[int, Step]) -> dict[int, object]:
+def run_together(fabric: Fabric, steps: Mapping[int, Step]) -> dict[int, object]:
     """Drive one generator a rank, answering exchanges; return each one's value or exception."""
     results: dict[int, object] = {}
     offers: dict[int, bytes] = {}

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -146,7 +147,7 @@ class Group:
                     link.supervisor.fail(Kind.LATE, link.rank, -1, words)
             link.transport.pause(0.001)
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """Return the state for a status command: JSON-able, never waits."""
         return state_of(self._link, closed=self._closed)
 

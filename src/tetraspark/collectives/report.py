@@ -1,17 +1,19 @@
 """The state of one rank's end of a group, as a plain dict for a status command."""
 
+from typing import Any
+
 from tetraspark.collectives.opening import Link
 from tetraspark.collectives.supervisor import Lateness
 
 
-def state_of(link: Link, *, closed: bool) -> dict[str, object]:
+def state_of(link: Link, *, closed: bool) -> dict[str, Any]:
     """Return counters and verdicts, JSON-able.
 
     `verdict`: "ready", "waiting" (an operation is pending), "failed" or "closed". Bytes and
     writes are totals this rank posted on each lane, the proof of the opening included.
     """
     root = link.supervisor.root
-    found: dict[str, object] = {
+    found: dict[str, Any] = {
         "rank": link.rank,
         "world": link.layout.world,
         "transport": link.transport.name,
@@ -35,7 +37,7 @@ def state_of(link: Link, *, closed: bool) -> dict[str, object]:
 WAITS = ("spins", "yields", "sleeps", "wakes")
 
 
-def _peer(link: Link, peer: int) -> dict[str, object]:
+def _peer(link: Link, peer: int) -> dict[str, Any]:
     seen = link.transport.seen(peer)
     late: Lateness = link.supervisor.late[peer]
     counters, progress = link.endpoint.state.counters, link.endpoint.progress

@@ -8,13 +8,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from collective_ranks import work
+from tests.collectives.ranks import work
 
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["collective_ranks"])
+context.set_forkserver_preload(["tetraspark.collectives.group"])
 
 REPLY_LIMIT_S = 30
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from collective_oracle import raw, shard
+from tests.collectives.oracle import raw, shard
 
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group

@@ -1,6 +1,7 @@
 """Opens groups of fake ranks."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tetraspark.collectives.fabric import Fabric, Faults
 from tetraspark.collectives.fake import FakeTransport, run_together
@@ -25,11 +26,11 @@ def open_on(
     seed: int = 0,
     faults: Faults | None = None,
     fabric: Fabric | None = None,
-    **settings: object,
+    **settings: Any,
 ) -> Opened:
     """Open a group of fake ranks; `settings` change the small ones."""
     fabric = fabric or Fabric(world, seed, faults)
-    told = replace(SMALL, **settings)  # type: ignore[arg-type]  # test-given fields
+    told = replace(SMALL, **settings)
     steps = {rank: opening(rank, world, told, FakeTransport(fabric, rank)) for rank in range(world)}
     results = run_together(fabric, steps)
     groups = {rank: Group(link) for rank, link in results.items() if isinstance(link, Link)}
