@@ -103,5 +103,5 @@ def work(
         except CollectiveError as error:
             root = error.root.as_dict()
             pipe.send(("error", "CollectiveError", root, time.monotonic() - start))
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             pipe.send(("error", type(error).__name__, str(error), 0.0))

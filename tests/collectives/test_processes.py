@@ -116,6 +116,19 @@ def test_a_stopped_rank_is_named_frozen_and_fails_when_it_wakes(cluster: Start) 
     assert roots(ranks.call([3], "reduce", (64,), torch.float32, 0, "new")) == root
 
 
+def test_an_interrupted_rank_takes_the_group_with_it(cluster: Start) -> None:
+    ranks = cluster(3, settings=QUICK)
+    for rank in (0, 1):
+        ranks.tell(rank, "reduce", (64,), torch.bfloat16, 0, "new")
+    time.sleep(0.3)
+    ranks.signal(1, signal.SIGINT)
+    assert ranks.answer(1)[1] == "KeyboardInterrupt"
+    root = roots([ranks.answer(0)])
+    assert (root["kind"], root["reporter"]) == ("interrupted", 1)
+    again = ranks.call([1, 2], "reduce", (64,), torch.bfloat16, 0, "new")
+    assert roots(again) == root
+
+
 def test_a_rank_stopped_for_less_than_the_limit_is_waited_for(cluster: Start) -> None:
     ranks = cluster(3, settings=QUICK)
     ranks.signal(0, signal.SIGSTOP)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tetraspark.collectives import native
-from tetraspark.collectives.failure import CollectiveError, Kind
+from tetraspark.collectives.failure import Kind
 from tetraspark.collectives.flags import UNIT
 from tetraspark.collectives.liveness import Life
 from tetraspark.collectives.opening import Link, opening
@@ -190,9 +190,8 @@ class Group:
     def _usable(self) -> None:
         if self._closed:
             raise RuntimeError("the group is closed")
-        root = self._link.supervisor.root
-        if root is not None:
-            raise CollectiveError(root, self.rank)
+        if self._link.supervisor.settling:
+            self.check(0.0)
 
     def _reduce(
         self, tensor: torch.Tensor, out: torch.Tensor | None

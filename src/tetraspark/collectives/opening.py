@@ -45,7 +45,7 @@ def ballot(rank: int, world: int, settings: Settings, transport: Transport) -> B
         settings.routes_for(world)
         if settings.delivery == "pull" and not transport.pull and transport.direct:
             raise ValueError("the transport was made for push, the settings say pull")
-    except (BuildError, ValueError) as error:
+    except (BuildError, ValueError, OSError) as error:
         refusal = str(error)
     return Ballot(
         rank=rank,

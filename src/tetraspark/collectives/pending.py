@@ -4,7 +4,7 @@ import torch
 
 from tetraspark.collectives import native
 from tetraspark.collectives.endpoint import Endpoint
-from tetraspark.collectives.failure import Kind
+from tetraspark.collectives.failure import CollectiveError, Kind
 from tetraspark.collectives.supervisor import Supervisor
 from tetraspark.collectives.transport import Transport
 
@@ -60,7 +60,9 @@ class Pending:
                     self._transport.pause(0.002)
                 else:
                     self._state = self._endpoint.wait(nanoseconds)
-        except (KeyboardInterrupt, SystemExit) as error:
+        except CollectiveError:
+            raise
+        except BaseException as error:
             rank = self._endpoint.state.config.rank
             self._supervisor.fail(Kind.INTERRUPTED, rank, -1, f"stopped by {error!r}")
             raise

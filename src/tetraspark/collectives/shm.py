@@ -53,7 +53,7 @@ class ShmTransport:
         self.pull = pull
         self._rank = rank
         self._directory = directory
-        self._process = this_process()
+        self._process: Process | None = None
         self._path: Path | None = None
         self._maps: list[mmap.mmap] = []
         self._bases: list[int] = []
@@ -65,12 +65,13 @@ class ShmTransport:
 
     def open(self, layout: Layout) -> bytes:
         """Create the own region. Raises OSError when /dev/shm lacks room."""
-        sweep(self._directory, self._process)
+        own = self._process = this_process()
+        sweep(self._directory, own)
         self._layout = layout
         self._lanes = layout.lanes
         number = 0
         while self._path is None:
-            path = self._directory / name_of(self._process, number)
+            path = self._directory / name_of(own, number)
             with suppress(FileExistsError):
                 descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
                 self._path = path
@@ -82,7 +83,7 @@ class ShmTransport:
             os.posix_fallocate(descriptor, 0, layout.recv if self.pull else layout.total)
         finally:
             os.close(descriptor)
-        card = {"name": self._path.name, "pull": self.pull} | asdict(self._process)
+        card = {"name": self._path.name, "pull": self.pull} | asdict(own)
         return json.dumps(card).encode()
 
     def connect(self, cards: Sequence[bytes]) -> list[int]:
@@ -134,6 +135,7 @@ class ShmTransport:
 
     def life(self, peer: int) -> Life:
         """Ask /proc."""
+        assert self._process is not None
         return life_of(self._peers[peer], self._process.namespace)
 
     def leave_record(self, data: bytes) -> None:
