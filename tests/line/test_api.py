@@ -57,7 +57,7 @@ def test_a_silent_server_is_told_with_the_time() -> None:
     api = Api("http://127.0.0.1:9/v1", "tiny")
     with pytest.raises(RunError, match="wanted: an answer within 2 s"):
         api.chat("hi", 4, 2)
-    assert api.health(2) is None
+    assert api.http_status("/health", 2) is None
 
 
 def test_pieces_of_a_stream() -> None:

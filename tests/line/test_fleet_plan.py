@@ -56,7 +56,7 @@ def test_each_engine_flag_stands_once_and_commands_survive_a_shell(plan: Plan) -
         engine = command.argv[command.argv.index("sglang.launch_server") :]
         flags = [word for word in engine if word.startswith("--")]
         assert len(flags) == len(set(flags))
-        assert shlex.split(str(command))[1:] == list(command.argv)
+        assert shlex.split(str(command)) == list(command.argv)
 
 
 def test_the_head_may_have_its_own_memory_fraction(tmp_path: Path) -> None:
@@ -74,3 +74,18 @@ def test_the_head_may_have_its_own_memory_fraction(tmp_path: Path) -> None:
 
 def test_a_fleet_plan_is_json(plan: Plan) -> None:
     assert json.loads(json.dumps(plan.as_dict()))["kind"] == "fleet"
+
+
+def test_the_key_is_mounted_into_the_heads_container_alone(tmp_path: Path) -> None:
+    text = (SITES / "four-sparks-switch.toml").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("key_file")]
+    lines.insert(lines.index("[api]") + 1, 'key_file = "api.key"')
+    file = tmp_path / "site.toml"
+    file.write_text("\n".join(lines))
+    plan = fleet_plan(load_site(file))
+    mounts = [
+        [word for word in command.argv if "api-key" in word and word.startswith("/")]
+        for command in plan.ranks
+    ]
+    assert mounts == [[f"{tmp_path}/api.key:/run/tetraspark/api-key:ro"], [], [], []]
+    assert env_of(plan, 0)["TETRASPARK_API_KEY_FILE"] == "/run/tetraspark/api-key"

@@ -111,5 +111,5 @@ def test_only_the_path_of_the_key_travels_and_only_to_the_head(
 def test_another_engine_is_refused(
     local_site: LoadedSite, inventory: Inventory, engine: str | None
 ) -> None:
-    with pytest.raises(UsageError, match="wanted: sglang 0.5.23"):
+    with pytest.raises(UsageError, match=r"wanted: sglang 0\.5\.23"):
         local_plan(local_site, dataclasses.replace(inventory, engine=engine))

@@ -13,7 +13,7 @@ import openai
 import pytest
 from tests.serving import Command, eventually, write_site
 
-from tetraspark.fleet.process import labelled, shared_memory
+from tetraspark.fleet.process import Process, labelled, shared_memory
 
 pytestmark = pytest.mark.engine
 KEY = "sk-test-4711-very-secret"
@@ -37,8 +37,14 @@ def served(line: Command) -> Any:
     return json.loads(result.stdout)
 
 
-def processes(line: Command) -> list[Any]:
-    return list(labelled(Path(line.env["TETRASPARK_STATE"])))
+@pytest.fixture(scope="module")
+def mapped(line: Command, served: Any) -> set[Path]:
+    """Shared memory of the line's processes, as it was while all were alive."""
+    return shared_memory([process.pid for process in processes(line)])
+
+
+def processes(line: Command) -> list[Process]:
+    return labelled(Path(line.env["TETRASPARK_STATE"]))
 
 
 def test_serve_ends_with_an_answer_and_leaves_the_line_running(line: Command, served: Any) -> None:
@@ -170,6 +176,10 @@ def test_what_stop_would_do(line: Command, served: Any) -> None:
     assert set(pids) == {process.pid for process in processes(line)}
 
 
+def test_the_engine_maps_shared_memory_that_a_crash_would_leave(mapped: set[Path]) -> None:
+    assert len(mapped) >= 2
+
+
 def test_a_frozen_rank_is_named_while_health_answers(line: Command, served: Any) -> None:
     victim = next(one for one in processes(line) if one.name == "sglang::scheduler_TP1")
     os.kill(victim.pid, signal.SIGSTOP)
@@ -179,8 +189,7 @@ def test_a_frozen_rank_is_named_while_health_answers(line: Command, served: Any)
         assert time.monotonic() - started < 5
     finally:
         os.kill(victim.pid, signal.SIGCONT)
-    assert status["health"] == 200
-    assert status["verdict"] == "degraded"
+    assert (status["verdict"], status["api"], status["health"]) == ("degraded", 200, None)
     assert status["reason"].startswith("rank 1 (node1): a process of it is stopped")
     assert eventually(lambda: line.json("status")["verdict"] == "ready", 30)
 
@@ -203,13 +212,13 @@ def test_the_killed_rank_is_still_named_when_all_have_died(line: Command, served
 
     assert eventually(all_down, 60)
     status = line.json("status")
-    assert (status["verdict"], status["health"]) == ("down", None)
+    assert (status["verdict"], status["api"], status["health"]) == ("down", None, None)
     assert status["reason"].startswith("rank 2 (node2)")
 
 
-def test_stop_leaves_nothing(line: Command, served: Any) -> None:
+def test_stop_leaves_nothing(line: Command, served: Any, mapped: set[Path]) -> None:
     line.run("stop")
     assert processes(line) == []
-    assert shared_memory([os.getpid()]) == set()
+    assert [file for file in mapped if file.exists()] == []
     assert line.json("stop")["removed"] == []
     assert line.json("status")["verdict"] == "down"

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tetraspark import __version__
+from tetraspark.cli.bench import bench
 from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
 from tetraspark.cli.output import print_json, print_problems
@@ -42,6 +43,7 @@ def main(
 
 for verb in (plan, serve, status, logs, smoke, stop, import_env):
     app.command()(verb)
+app.add_typer(bench, name="bench")
 
 
 def run() -> None:

@@ -1,16 +1,27 @@
 """How the command line talks: to people on a terminal, to programs as JSON."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
 from tetraspark.errors import Problem
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# A pipe has no width of its own, and Rich's 80 columns would fold tables that a file can hold.
+PIPE_COLUMNS = 160
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
+    return Console(stderr=stream is sys.stderr, highlight=False, soft_wrap=True, width=width)
+
+
+out = _console(sys.stdout)
+err = _console(sys.stderr)
 
 
 def print_json(value: object) -> None:

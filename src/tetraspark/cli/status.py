@@ -59,6 +59,10 @@ def _print(found: Status) -> None:
             rank.last_line.replace("[", r"\["),
         )
     out.print(table)
-    health = "no answer" if found.health is None else f"HTTP {found.health}"
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
-    out.print(f"api {found.url}: /health {health}{canary}", markup=False)
+    answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
+    out.print(f"api {found.url}: {answers}", markup=False)
+
+
+def _http(status: int | None) -> str:
+    return "no answer" if status is None else f"HTTP {status}"

@@ -17,8 +17,9 @@ class RankCommand:
 
     def __str__(self) -> str:
         """Return the command as one line to paste into a shell."""
-        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.env)
-        return f"env {variables} {shlex.join(self.argv)}"
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.env]
+        prefix = ["env", *variables] if variables else []
+        return " ".join([*prefix, shlex.join(self.argv)])
 
 
 @dataclass(frozen=True)

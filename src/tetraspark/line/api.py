@@ -39,8 +39,8 @@ class Api:
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         return httpx.Client(headers=headers, timeout=timeout, trust_env=False)
 
-    def health(self, timeout: float, path: str = "/health") -> int | None:
-        """Return the HTTP status of a health endpoint, or None when nothing answers."""
+    def http_status(self, path: str, timeout: float) -> int | None:
+        """Return the HTTP status of a GET below the server's root, or None without an answer."""
         try:
             with self.client(timeout) as client:
                 return client.get(self.root + path).status_code

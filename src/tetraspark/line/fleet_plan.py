@@ -4,8 +4,6 @@ Pure: what depends on a node's network (interfaces, GIDs) is named here without 
 resolved on the node at each launch.
 """
 
-from pathlib import PurePosixPath
-
 from tetraspark.engine.api_key import KEY_FILE
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.process import RANK
@@ -140,7 +138,9 @@ def _container(loaded: LoadedSite, found: list[Setting], rank: int) -> tuple[str
         folder = site.engram.worker_dir if rank and site.engram.worker_dir else site.engram.dir
         mounts.append(f"{folder}:/engram:ro")
     if rank == 0 and site.api.key_file is not None:
-        mounts.append(f"{PurePosixPath(site.api.key_file)}:{KEY_MOUNT}:ro")
+        key = site.api.key_file
+        path = key if key.startswith("~") else str((loaded.path.parent / key).resolve())
+        mounts.append(f"{path}:{KEY_MOUNT}:ro")
     return (
         *("docker", "run", "--detach", f"--name={name}", *CONTAINER),
         *(word for mount in mounts for word in ("--volume", mount)),

@@ -71,12 +71,12 @@ class Start:
     def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
         """Let the engine generate once; every rank must then have printed its receipts."""
         limit = self._deadlines.warmup_seconds
-        asked = pool.submit(self._api.health, limit, "/health_generate")
+        asked = pool.submit(self._api.http_status, "/health_generate", limit)
         for progress in self._until("warmup", limit):
             if asked.done() and asked.result() == 200 and not self._missing():
                 return
             if asked.done() and asked.result() != 200:
-                asked = pool.submit(self._api.health, limit, "/health_generate")
+                asked = pool.submit(self._api.http_status, "/health_generate", limit)
             yield progress
 
     def _ask_canary(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:

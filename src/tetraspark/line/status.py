@@ -7,6 +7,7 @@ rank's processes and receipts are looked at, and a canary completion is asked fo
 import os
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -21,7 +22,9 @@ from tetraspark.line.run import RunStore
 from tetraspark.site.schema import Canary
 
 Verdict = Literal["ready", "starting", "degraded", "wedged", "down"]
-HEALTH_SECONDS = 1.0
+# The engine's health endpoints generate a token and look for it after one second.
+HEALTH_SECONDS = 2.5
+MODELS_SECONDS = 1.0
 SHOWN_CHARACTERS = 200
 
 
@@ -40,7 +43,11 @@ class RankStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """A line: verdict, reason, ranks, and what the API answered."""
+    """A line: verdict, reason, ranks, and what the API answered.
+
+    `api` is the HTTP status of the model list, which the API process gives by itself; `health`
+    that of /health, behind which the engine generates a token.
+    """
 
     line: str
     run: str | None
@@ -48,6 +55,7 @@ class Status:
     verdict: Verdict
     reason: str
     url: str | None
+    api: int | None
     health: int | None
     canary_seconds: float | None
     ranks: tuple[RankStatus, ...]
@@ -63,7 +71,8 @@ def read_status(
     """Look at the newest run of a line; the canary has `deadline` seconds."""
     run = store.latest()
     if run is None:
-        return Status(line, None, "never served", "down", "never served", None, None, None, ())
+        never = "never served"
+        return Status(line, None, never, "down", never, None, None, None, None, ())
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
     tail = LogTail(runner, run.folder, len(nodes))
@@ -73,13 +82,23 @@ def read_status(
     api = Api(plan["url"], plan["served_name"], key)
     recorded = run.read()
     verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded)
-    health = canary_seconds = None
-    if verdict != "down":
-        health = api.health(HEALTH_SECONDS)
-    if verdict == "ready":
-        verdict, reason, canary_seconds = _judge_answer(api, canary, deadline)
+    with ThreadPoolExecutor() as pool:
+        models = pool.submit(api.http_status, "/v1/models", MODELS_SECONDS)
+        health = pool.submit(api.http_status, "/health", HEALTH_SECONDS)
+        seconds = None
+        if verdict == "ready":
+            verdict, reason, seconds = _judge_answer(api, canary, deadline)
     return Status(
-        line, run.id, recorded["phase"], verdict, reason, plan["url"], health, canary_seconds, ranks
+        line=line,
+        run=run.id,
+        phase=recorded["phase"],
+        verdict=verdict,
+        reason=reason,
+        url=plan["url"],
+        api=models.result(),
+        health=health.result(),
+        canary_seconds=seconds,
+        ranks=ranks,
     )
 
 
