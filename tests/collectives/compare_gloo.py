@@ -20,8 +20,8 @@ from collections.abc import Callable
 import torch
 import torch.distributed
 import torch.multiprocessing
-
 from tests.collectives.oracle import raw, reduced, shard
+
 from tetraspark.collectives.group import Group
 
 ROUNDS = 15

@@ -239,6 +239,42 @@ def test_any_schedule_of_a_mismatch_has_one_root(seed: int) -> None:
     assert all(torch.count_nonzero(out) == 0 for out in outs.values())
 
 
+def test_a_step_that_meets_an_abort_never_says_done(open_fake: Open) -> None:
+    opened = open_fake(3)
+    with pytest.raises(CollectiveError) as first:
+        opened.groups[0].check(0.1, lambda: False)
+    pending = opened.groups[1].begin_all_reduce(torch.ones(64), torch.empty(64))
+    results = until(opened.fabric, {1: pending.step}, FOREVER_S)
+    assert one_root(results, [1]) == first.value.root
+
+
+def test_a_kernel_that_does_not_see_its_flags_is_named(open_fake: Open) -> None:
+    opened = open_fake(2)
+    results, _ = reduce_all(opened, (64,))
+    assert results == {0: True, 1: True}
+    # What a kernel leaves that was started, got every flag, and hangs.
+    endpoint = opened.groups[0]._link.endpoint
+    endpoint.progress.completed -= 1
+    with pytest.raises(CollectiveError, match="the result was not ready"):
+        opened.groups[0].check(1.0, lambda: False)
+    late = opened.groups[0].state()["peers"][0]["late"]
+    assert late["last"] == "every flag is here and the operation has not seen them"
+
+
+def test_a_kernel_that_waits_for_a_dead_rank_is_aborted_at_the_boundary(open_fake: Open) -> None:
+    opened = open_fake(3)
+    results, _ = reduce_all(opened, (64,))
+    assert len(results) == 3
+    opened.groups[0]._link.endpoint.progress.doorbell += 1
+    opened.groups[0]._link.endpoint.progress.posted += 1
+    opened.fabric.faults.life[2] = Life.DEAD
+    start = opened.fabric.time
+    with pytest.raises(CollectiveError) as raised:
+        opened.groups[0].check(60.0, lambda: False)
+    assert (raised.value.root.kind, raised.value.root.peer) == (Kind.DEAD, 2)
+    assert opened.fabric.time - start < 1.0
+
+
 def test_a_rank_one_operation_ahead_is_divergence_not_data(open_fake: Open) -> None:
     opened = open_fake(2)
     opened.groups[1]._link.endpoint.state.sequence += 2

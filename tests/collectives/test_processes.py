@@ -225,3 +225,14 @@ def test_a_result_that_never_comes_fails_the_check_everywhere(cluster: Start) ->
     assert time.monotonic() - start < 2
     assert (root["kind"], root["reporter"], root["peer"]) == ("late", 0, 0)
     assert roots(ranks.call([1], "check", 5.0, True)) == root
+
+
+def test_an_operation_that_meets_an_abort_does_not_return_what_was_in_memory(
+    cluster: Start,
+) -> None:
+    ranks = cluster(3, settings=QUICK)
+    root = roots(ranks.call([0], "check", 0.1, False))
+    # Rank 2 is idle and leaves no record, so rank 1 has to wait for it after its refused start.
+    start = time.monotonic()
+    assert roots(ranks.call([1], "reduce", (64,), torch.bfloat16, 0, "new")) == root
+    assert time.monotonic() - start < 2

@@ -55,7 +55,8 @@ def configure(
 class Endpoint:
     """Begins, polls and waits for one operation at a time. Addresses must outlive it."""
 
-    def __init__(self, config: native.Config) -> None:
+    def __init__(self, layout: Layout, config: native.Config) -> None:
+        self._layout = layout
         self._library = native.proxy()
         self._handle = self._library.ts_open(ctypes.byref(config))
         if not self._handle:
@@ -65,8 +66,13 @@ class Endpoint:
 
     @property
     def sequence(self) -> int:
-        """Sequence of the last operation begun."""
-        return int(self.state.sequence)
+        """Sequence of the last operation begun, by the proxy or by a kernel."""
+        return int(self.progress.doorbell)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an operation has been begun and is not complete."""
+        return bool(self.progress.completed != self.progress.doorbell)
 
     def next_sequence(self) -> int:
         """Return the sequence that the next operation will have."""
@@ -98,11 +104,30 @@ class Endpoint:
         self._library.ts_complete(self._handle, ctypes.byref(write), acknowledged)
 
     def missing(self, peer: int) -> tuple[int, ...]:
-        """Return the stripes of the pending operation that have not arrived from a peer."""
-        if not self.state.pending:
+        """Return the stripes of the operation under way that have not arrived from a peer.
+
+        Read from the region, so it holds for an operation that a kernel runs as well.
+        """
+        if not self.busy:
             return ()
-        bits = self.state.missing[peer]
-        return tuple(i for i in range(bits.bit_length()) if bits >> i & 1)
+        sequence = self.sequence
+        stripes = range(self.state.config.route_count[peer])
+        return tuple(i for i in stripes if self._flag(peer, i) >> 32 != sequence)
+
+    def _flag(self, peer: int, stripe: int) -> int:
+        rank = self.state.config.rank
+        offset = self._layout.flag_at(rank, peer, self.sequence & 1, stripe)
+        return ctypes.c_uint64.from_address(self.state.config.base[rank] + offset).value
+
+    def acked(self, peer: int) -> dict[int, int]:
+        """Return the last sequence acknowledged on each lane to a peer.
+
+        On a direct transport a write is a store: it has arrived once it is posted.
+        """
+        lanes = self.lanes_to(peer)
+        if self.state.config.direct:
+            return dict.fromkeys(lanes, int(self.progress.posted))
+        return {lane: int(self.progress.acked[peer][lane]) for lane in lanes}
 
     def lanes_to(self, peer: int) -> tuple[int, ...]:
         """Return the ordered lanes to a peer."""

@@ -136,7 +136,7 @@ def _link(
         spins=spins,
         yields=yields,
     )
-    endpoint = Endpoint(config)
+    endpoint = Endpoint(layout, config)
     transport.attach(endpoint)
     supervisor = Supervisor(rank, settings, layout, transport, endpoint)
     return Link(rank, settings, layout, transport, endpoint, supervisor)

@@ -353,7 +353,6 @@ static int post(ts_endpoint *ep, uint32_t peer, uint64_t flag) {
                 memcpy(region(ep, peer) + target + at, region(ep, c->rank) + source + at, bytes);
             atomic_store_explicit((_Atomic uint64_t *)(region(ep, peer) + flag_at), flag,
                                   memory_order_release);
-            publish(&progress(ep)->acked[peer][lane], ep->sequence);
         } else {
             if (ep->queue_tail - ep->queue_head == TS_QUEUE) {
                 ep->failure = (ts_failure){.kind = TS_OVERFLOW, .peer = peer, .lane = lane,

@@ -40,7 +40,7 @@ WAITS = ("spins", "yields", "sleeps", "wakes")
 def _peer(link: Link, peer: int) -> dict[str, Any]:
     seen = link.transport.seen(peer)
     late: Lateness = link.supervisor.late[peer]
-    counters, progress = link.endpoint.state.counters, link.endpoint.progress
+    counters = link.endpoint.state.counters
     return {
         "rank": peer,
         "life": str(link.transport.life(peer)),
@@ -52,8 +52,8 @@ def _peer(link: Link, peer: int) -> dict[str, Any]:
                 "lane": lane,
                 "writes": int(counters.writes[peer][lane]),
                 "bytes": int(counters.bytes[peer][lane]),
-                "acked": int(progress.acked[peer][lane]),
+                "acked": acked,
             }
-            for lane in link.endpoint.lanes_to(peer)
+            for lane, acked in link.endpoint.acked(peer).items()
         ],
     }

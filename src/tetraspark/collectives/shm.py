@@ -130,8 +130,10 @@ class ShmTransport:
     def seen(self, peer: int) -> Seen | None:
         """Read the peer's own progress line."""
         line = self._progress[peer]
-        acked = tuple(line.acked[self._rank][: self._lanes])
-        return Seen(line.doorbell, line.posted, line.completed, line.phase, acked)
+        posted = line.posted
+        # A store needs no acknowledgement: what is posted has arrived.
+        acked = (posted,) * self._lanes
+        return Seen(line.doorbell, posted, line.completed, line.phase, acked)
 
     def life(self, peer: int) -> Life:
         """Ask /proc."""

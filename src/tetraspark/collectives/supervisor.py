@@ -32,6 +32,7 @@ class Wait:
 
     sequence: int
     since: float
+    next_look: float
     next_report: float
     verdicts: dict[int, tuple[Kind, float]] = field(default_factory=dict)
 
@@ -73,6 +74,7 @@ class Supervisor:
             Kind.LATE: settings.late_limit_s,
         }
         self._settle_until: float | None = None
+        self._next_roll_call = 0.0
         self._own: Failure | None = None
         self.root: Failure | None = None
         self.late = {peer: Lateness() for peer in self._peers}
@@ -91,13 +93,19 @@ class Supervisor:
             self._settle(now)
 
     def inspect(self) -> None:
-        """Look at the group between operations. Raises CollectiveError once it has failed."""
+        """Look at the group from outside an operation, or while a kernel runs one.
+
+        Raises CollectiveError once the group has failed. May be called in a loop: processes are
+        looked up at most once every `notice_s`.
+        """
         if self.root is not None:
             raise CollectiveError(self.root, self._rank)
         now = self._transport.now()
         if self._settle_until is None:
-            self._look(native.FAILED if self._endpoint.state.failed else native.DONE, now)
-        if self._settle_until is None:
+            busy = native.PENDING if self._endpoint.busy else native.DONE
+            self._look(native.FAILED if self._endpoint.state.failed else busy, now)
+        if self._settle_until is None and now >= self._next_roll_call:
+            self._next_roll_call = now + self._settings.notice_s
             self._look_for_dead()
         if self._settle_until is not None:
             self._settle(now)
@@ -145,30 +153,36 @@ class Supervisor:
     def _watch(self, now: float) -> None:
         sequence = self._endpoint.sequence
         if self._wait is None or self._wait.sequence != sequence:
-            self._wait = Wait(sequence, now, now + FIRST_REPORT_S)
+            notice = now + self._settings.notice_s
+            self._wait = Wait(sequence, now, notice, now + FIRST_REPORT_S)
         wait = self._wait
-        if now - wait.since < self._settings.notice_s:
+        if now < wait.next_look:
             return
+        wait.next_look = now + self._settings.notice_s / 2
         for peer in self._peers:
             view = self._view(peer)
-            if view.missing or view.unacked:
+            if view.missing or view.unacked or self._flags_all_here(view):
                 self._judge(wait, peer, diagnose(view), now)
         if now >= wait.next_report:
             wait.next_report = now + REPORT_EVERY_S
 
+    def _flags_all_here(self, view: View) -> bool:
+        """Say whether a kernel has all it waits for and does not go on."""
+        return self._endpoint.busy and not any(map(self._endpoint.missing, self._peers))
+
     def _view(self, peer: int) -> View:
+        own = self._endpoint
+        # The peer's own account first, so that a flag set in between counts as here.
         theirs = self._transport.seen(peer)
         life = self._transport.life(peer)
-        # Looked at after the peer's own account, so that a flag set in between counts as here.
-        self._endpoint.poll()
-        progress, lanes = self._endpoint.progress, self._endpoint.lanes_to(peer)
+        lanes = own.lanes_to(peer)
         return View(
             peer=peer,
-            sequence=self._endpoint.sequence,
-            missing=tuple(lanes[stripe] for stripe in self._endpoint.missing(peer)),
-            doorbell=progress.doorbell,
-            posted=progress.posted,
-            acked={lane: int(progress.acked[peer][lane]) for lane in lanes},
+            sequence=own.sequence,
+            missing=tuple(lanes[stripe] for stripe in own.missing(peer)),
+            doorbell=own.progress.doorbell,
+            posted=own.progress.posted,
+            acked=own.acked(peer),
             life=life,
             theirs=theirs,
         )
