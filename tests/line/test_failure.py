@@ -66,6 +66,14 @@ def test_a_broken_rank_comes_before_a_lost_peer_and_an_exit_code() -> None:
     assert (failure.rank, failure.text) == (1, "scheduler process 12 is gone")
 
 
+def test_a_rank_that_vanished_with_its_supervisor_is_named() -> None:
+    lines = [line for line in killed_rank() if line.rank != 2]
+    states = [running(0), exited(1, 137, 2.0), RankState(2, "absent"), running(3)]
+    failure = first_failure(lines, states, {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (2, "its processes are gone and left no exit record")
+
+
 def test_an_exit_code_comes_before_a_clean_exit() -> None:
     failure = first_failure([], [exited(0, 0, 1.0), exited(1, 3, 2.0)], {})
     assert failure is not None

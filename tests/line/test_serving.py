@@ -11,8 +11,8 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serving import Command, eventually, write_site
 
+from tests.serving import Command, eventually, write_site
 from tetraspark.fleet.process import Process, labelled, shared_memory
 
 pytestmark = pytest.mark.engine

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serving import ROOT, Command, eventually, write_site
 
+from tests.serving import ROOT, Command, eventually, write_site
 from tetraspark.fleet.process import labelled
 
 pytestmark = pytest.mark.engine
@@ -103,7 +103,6 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path, state: Path) -> Non
 
 def test_a_drifted_engine_refuses_to_serve(tmp_path: Path, state: Path) -> None:
     from tests.engine.shadow import shadow_engine
-
     from tetraspark.errors import RunError
     from tetraspark.fleet.local import LocalRunner
     from tetraspark.line.local_plan import local_plan

@@ -52,6 +52,7 @@ def first_failure(
 
 
 FROZEN_TEXT = "a process of it is stopped (SIGSTOP)"
+ABSENT_TEXT = "its processes are gone and left no exit record"
 SHOWN_CHARACTERS = 400
 
 
@@ -63,6 +64,8 @@ def _from_line(line: Line) -> tuple[Evidence, Failure]:
 def _from_state(state: RankState, broken: Mapping[int, str]) -> list[tuple[Evidence, Failure]]:
     if state.rank in broken:
         return [(Evidence.BROKEN, Failure(state.rank, broken[state.rank], 0.0))]
+    if state.state == "absent":
+        return [(Evidence.BROKEN, Failure(state.rank, ABSENT_TEXT, 0.0))]
     if state.exit is None:
         return []
     text = f"engine ended: {state.exit}"
