@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.collectives.ranks import work
-
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 

@@ -19,9 +19,9 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed
-import torch.multiprocessing
-from tests.collectives.oracle import raw, reduced, shard
+from torch.multiprocessing.spawn import start_processes
 
+from tests.collectives.oracle import raw, reduced, shard
 from tetraspark.collectives.group import Group
 
 ROUNDS = 15
@@ -37,7 +37,8 @@ def everyone(data: object, world: int) -> list[object]:
 
 def batch(call: Callable[[], object]) -> float:
     """Return microseconds a call, over one batch, started together."""
-    torch.distributed.barrier()
+    meet: Callable[[], object] = torch.distributed.barrier
+    meet()
     start = time.perf_counter()
     for _ in range(BATCH):
         call()
@@ -70,7 +71,7 @@ def compare(group: Group, kib: int, rank: int, world: int) -> int:
     tensor = shard(kib, rank, (kib * 512,))
     out, rival = torch.empty_like(tensor), torch.zeros_like(tensor)
     wanted = reduced([shard(kib, other, (kib * 512,)) for other in range(world)])
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "ours": lambda: group.all_reduce(tensor, out),
         "gloo": lambda: torch.distributed.all_reduce(rival),
     }
@@ -99,7 +100,9 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(measure, (told.world, port, told.kib), nprocs=told.world)
+    # Untyped in torch.
+    start: Callable[..., object] = start_processes
+    start(measure, (told.world, port, told.kib), nprocs=told.world, start_method="spawn")
 
 
 if __name__ == "__main__":

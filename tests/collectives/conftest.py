@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.collectives.cluster import Cluster
 from tests.collectives.fakes import Opened, open_on
 

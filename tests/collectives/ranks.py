@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests.collectives.oracle import raw, shard
 
+from tests.collectives.oracle import raw, shard
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings

@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.collectives.fakes import Opened, open_on
 from tests.collectives.oracle import raw, reduced, shard
-
 from tetraspark.collectives.fabric import Fabric, Faults
 from tetraspark.collectives.failure import CollectiveError, Failure, Kind, RefusedError
 from tetraspark.collectives.fake import until

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from tests.collectives.fakes import Opened
 from tests.collectives.oracle import shard
-
 from tetraspark.collectives.fake import until
 from tetraspark.collectives.group import Group
 
