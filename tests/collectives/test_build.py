@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tetraspark.collectives import build as building
-from tetraspark.collectives.build import SOURCE, build, cache_dir, cache_key, find_compiler, trusted
+from tetraspark.collectives.build import (
+    SOURCE,
+    build,
+    cache_dir,
+    cache_key,
+    compiler_version,
+    find_compiler,
+    trusted,
+)
 from tetraspark.collectives.failure import BuildError
 from tetraspark.collectives.native import load
 
@@ -113,6 +121,7 @@ def test_no_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cc_is_used_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "cc -pipe")
     assert find_compiler() == ("cc", "-pipe")
+    assert compiler_version(("cc", "-pipe")) != compiler_version(("cc",))
 
 
 def test_a_source_that_does_not_compile_says_why(

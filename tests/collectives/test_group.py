@@ -103,5 +103,13 @@ def test_a_closed_group_says_so(group: Group) -> None:
     group.close()
     assert group.close() == {}
     assert group.state()["verdict"] == "closed"
+    for call in (lambda: group.all_reduce(torch.zeros(4)), lambda: group.check(1.0)):
+        with pytest.raises(RuntimeError, match="the group is closed"):
+            call()
+
+
+def test_a_step_after_the_close_is_refused(group: Group) -> None:
+    pending = group.begin_all_reduce(torch.zeros(4), torch.zeros(4))
+    group.close()
     with pytest.raises(RuntimeError, match="the group is closed"):
-        group.all_reduce(torch.zeros(4))
+        pending.step()

@@ -42,8 +42,8 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def compiler_version(command: tuple[str, ...]) -> str:
-    """Return what the compiler says of itself. Raises BuildError if it does not run."""
-    return _run([*command, "--version"])
+    """Return the command and what it says of itself. Raises BuildError if it does not run."""
+    return shlex.join(command) + "\n" + _run([*command, "--version"])
 
 
 def cache_key(source: bytes, machine: str, compiler: str, libc: str) -> str:

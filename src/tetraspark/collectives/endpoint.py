@@ -58,11 +58,17 @@ class Endpoint:
     def __init__(self, layout: Layout, config: native.Config) -> None:
         self._layout = layout
         self._library = native.proxy()
-        self._handle = self._library.ts_open(ctypes.byref(config))
-        if not self._handle:
+        self._opened = self._library.ts_open(ctypes.byref(config))
+        if not self._opened:
             raise MemoryError("no memory for an endpoint")
-        self.state: native.EndpointState = self._handle.contents
+        self.state: native.EndpointState = self._opened.contents
         self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
+
+    @property
+    def _handle(self) -> object:
+        if self._opened is None:
+            raise RuntimeError("the group is closed")
+        return self._opened
 
     @property
     def sequence(self) -> int:
@@ -172,7 +178,9 @@ class Endpoint:
         self._library.ts_set_phase(self._handle, phase)
 
     def close(self) -> None:
-        """Free the endpoint; it must not be used again."""
-        if self._handle:
-            self._library.ts_close(self._handle)
-            self._handle = None
+        """Free the endpoint; what it counted stays readable, anything else raises RuntimeError."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self.state = native.EndpointState.from_buffer_copy(self.state)
+            self.progress = native.Progress.from_buffer_copy(self.progress)
+            self._library.ts_close(opened)

@@ -22,6 +22,7 @@ from tetraspark.collectives.transport import Phase, Transport
 Exchange = Callable[[bytes], Sequence[bytes]]
 """All-gathers bytes among the ranks, in rank order; used only while a group opens."""
 
+REMEMBERED_SHAPES = 4096
 OPENING_PAUSE_S = 0.0005
 
 
@@ -35,6 +36,8 @@ class Group:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._lock = threading.Lock()
+        # A status thread may ask while another closes.
+        self._releasing = threading.Lock()
         self._requests: dict[object, native.Request] = {}
         self._closed = False
 
@@ -135,6 +138,7 @@ class Group:
         `done` says whether the step is over (an event's query); None: nothing is outstanding.
         Past the deadline the group fails, naming this rank. Raises CollectiveError.
         """
+        self._refuse_closed()
         link = self._link
         start = link.transport.now()
         while True:
@@ -149,7 +153,8 @@ class Group:
 
     def state(self) -> dict[str, Any]:
         """Return the state for a status command: JSON-able, never waits."""
-        return state_of(self._link, closed=self._closed)
+        with self._releasing:
+            return state_of(self._link, closed=self._closed)
 
     def close(self) -> dict[int, str]:
         """Say goodbye, wait at most `close_limit_s` for each living peer to do so, and release.
@@ -159,7 +164,6 @@ class Group:
         """
         if self._closed:
             return {}
-        self._closed = True
         link = self._link
         link.endpoint.set_phase(Phase.CLOSING)
         end = link.transport.now() + link.settings.close_limit_s
@@ -170,8 +174,10 @@ class Group:
                 break
             link.transport.pause(0.001)
             fates = {peer: self._fate(peer) for peer in peers}
-        link.endpoint.close()
-        link.transport.close()
+        with self._releasing:
+            self._closed = True
+            link.endpoint.close()
+            link.transport.close()
         return fates
 
     def __enter__(self) -> "Group":
@@ -187,9 +193,12 @@ class Group:
         life = self._link.transport.life(peer)
         return str(life) if life in (Life.DEAD, Life.STOPPED) else "late"
 
-    def _usable(self) -> None:
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise RuntimeError("the group is closed")
+
+    def _usable(self) -> None:
+        self._refuse_closed()
         if self._link.supervisor.settling:
             self.check(0.0)
 
@@ -208,6 +217,8 @@ class Group:
                     f"{nbytes} bytes of {tensor.dtype} do not fit: wanted bf16, fp16 or fp32, a "
                     f"multiple of 16 bytes, at most {self._link.layout.reduce_bytes}"
                 )
+            if len(self._requests) >= REMEMBERED_SHAPES:
+                self._requests.clear()
             request = self._requests[key] = reduce_request(self.world, dtype, shape, nbytes)
         target = torch.empty_like(tensor) if out is None else out
         if out is not None and out is not tensor:

@@ -120,7 +120,7 @@ uint32_t ts_next_sequence(uint32_t sequence) {
 
 /* ---- fixed-order reduction ------------------------------------------------------------------- */
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define TS_VECTOR __attribute__((target_clones("avx2", "default")))
 #else
 #define TS_VECTOR
