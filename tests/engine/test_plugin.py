@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.engine.shadow import shadow_engine
 
+from tests.engine.shadow import shadow_engine
 from tetraspark.engine.hooks import HOOKS
 from tetraspark.engine.standins import MODULES, path_of
 

@@ -9,6 +9,8 @@ import pytest
 
 from tetraspark.errors import RunError, UsageError
 from tetraspark.line.api import Api, _pieces, read_key
+from tetraspark.line.smoke import smoke
+from tetraspark.site.schema import Canary
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -58,6 +60,21 @@ def test_a_silent_server_is_told_with_the_time() -> None:
     with pytest.raises(RunError, match="wanted: an answer within 2 s"):
         api.chat("hi", 4, 2)
     assert api.http_status("/health", 2) is None
+
+
+@pytest.mark.parametrize("body", ["{}", "[]", "no json", '{"choices": []}'])
+def test_an_answer_of_another_shape_is_told(api: Api, body: str) -> None:
+    for path in ("/v1/chat/completions", "/v1/models"):
+        Handler.replies[path] = (200, body)
+    with pytest.raises(RunError, match="another shape"):
+        api.chat("hi", 4, 5)
+    with pytest.raises(RunError, match="another shape"):
+        api.models(5)
+
+
+def test_smoke_of_a_silent_server_fails_every_check_without_raising() -> None:
+    checks = smoke(Api("http://127.0.0.1:9/v1", "tiny", "key"), Canary(prompt="hi", expect="x"), 2)
+    assert [check.ok for check in checks] == [False] * 6
 
 
 def test_pieces_of_a_stream() -> None:

@@ -1,5 +1,6 @@
 """The line's OpenAI-compatible API, as a client sees it."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -48,35 +49,41 @@ class Api:
             return None
 
     def models(self, timeout: float) -> list[str]:
-        """Return the names the server offers."""
-        with self.client(timeout) as client:
-            data = self._json(client.get(f"{self.url}/models"))["data"]
-        return [model["id"] for model in data]
+        """Return the names the server offers. Raises RunError when the server gives none."""
+        with self._told(timeout), self.client(timeout) as client:
+            data = self._json(client.get(f"{self.url}/models"))
+            return [model["id"] for model in data["data"]]
 
     def chat(self, prompt: str, max_tokens: int, timeout: float) -> Answer:
         """Return one greedy chat completion. Raises RunError when the server gives none."""
         body = self._body(prompt, max_tokens)
-        try:
-            with self.client(timeout) as client:
-                data = self._json(client.post(f"{self.url}/chat/completions", json=body))
-        except httpx.HTTPError as error:
-            raise self._silent(error, timeout) from error
-        return _answer(data)
+        with self._told(timeout), self.client(timeout) as client:
+            return _answer(self._json(client.post(f"{self.url}/chat/completions", json=body)))
 
     def stream(self, prompt: str, max_tokens: int, timeout: float) -> Iterator[str]:
         """Yield the pieces of one streamed greedy chat completion as they come."""
         body = self._body(prompt, max_tokens) | {"stream": True}
+        with (
+            self._told(timeout),
+            self.client(timeout) as client,
+            client.stream("POST", f"{self.url}/chat/completions", json=body) as response,
+        ):
+            if response.status_code != 200:
+                response.read()
+                raise self._refused(response)
+            yield from _pieces(response.iter_lines())
+
+    @contextlib.contextmanager
+    def _told(self, timeout: float) -> Iterator[None]:
+        """Turn silence and answers of another kind into a RunError that tells them."""
         try:
-            with (
-                self.client(timeout) as client,
-                client.stream("POST", f"{self.url}/chat/completions", json=body) as response,
-            ):
-                if response.status_code != 200:
-                    response.read()
-                    raise self._refused(response)
-                yield from _pieces(response.iter_lines())
+            yield
         except httpx.HTTPError as error:
-            raise self._silent(error, timeout) from error
+            seen = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise self._wrong(seen, f"an answer within {timeout:.0f} s") from error
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            seen = f"an answer of another shape ({type(error).__name__}: {error})"
+            raise self._wrong(seen, "an OpenAI-compatible answer") from error
 
     def _body(self, prompt: str, max_tokens: int) -> dict[str, Any]:
         messages = [{"role": "user", "content": prompt}]
@@ -90,29 +97,14 @@ class Api:
     def _json(self, response: httpx.Response) -> dict[str, Any]:
         if response.status_code != 200:
             raise self._refused(response)
-        data = response.json()
-        assert isinstance(data, dict)
+        data: dict[str, Any] = response.json()
         return data
 
     def _refused(self, response: httpx.Response) -> RunError:
-        return RunError(
-            Problem(
-                where=str(response.request.url),
-                seen=f"HTTP {response.status_code}: {response.text[:200]}",
-                wanted="HTTP 200",
-                fix="tetraspark status",
-            )
-        )
+        return self._wrong(f"HTTP {response.status_code}: {response.text[:200]}", "HTTP 200")
 
-    def _silent(self, error: httpx.HTTPError, timeout: float) -> RunError:
-        return RunError(
-            Problem(
-                where=self.url,
-                seen=f"{type(error).__name__}: {error}".rstrip(": "),
-                wanted=f"an answer within {timeout:.0f} s",
-                fix="tetraspark status",
-            )
-        )
+    def _wrong(self, seen: str, wanted: str) -> RunError:
+        return RunError(Problem(self.url, seen, wanted, "tetraspark status"))
 
 
 def _answer(data: dict[str, Any]) -> Answer:

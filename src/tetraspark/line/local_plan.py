@@ -108,6 +108,7 @@ def _cpu_engine(loaded: LoadedSite, inventory: Inventory) -> list[Setting]:
         derived("flag", "--device", "cpu", local, None),
         derived("flag", "--attention-backend", "torch_native", local, None),
         derived("flag", "--disable-custom-all-reduce", None, local, None),
+        derived("flag", "--sleep-on-idle", None, "idle ranks leave the cores alone", None),
         derived("env", "SGLANG_USE_CPU_ENGINE", "1", local, None),
         derived("env", "SGLANG_CPU_OMP_THREADS_BIND", binding, "cores of this machine", None),
         derived("env", "OMP_NUM_THREADS", "1", "ranks share cores", None),

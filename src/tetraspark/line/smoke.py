@@ -74,6 +74,6 @@ def _expected(api: Api, canary: Canary, timeout: float) -> Check:
 
 
 def _key(api: Api, timeout: float) -> Check:
-    with Api(api.url, api.model).client(timeout) as client:
-        status = client.get(f"{api.url}/models").status_code
-    return Check("API.KEY", status == 401, f"HTTP {status} without the key", "HTTP 401")
+    status = Api(api.url, api.model).http_status("/v1/models", timeout)
+    observed = "no answer" if status is None else f"HTTP {status} without the key"
+    return Check("API.KEY", status == 401, observed, "HTTP 401")
