@@ -18,7 +18,7 @@ from tetraspark.collectives.build import (
     trusted,
 )
 from tetraspark.collectives.failure import BuildError
-from tetraspark.collectives.native import load
+from tetraspark.collectives.library import load
 
 
 @pytest.fixture

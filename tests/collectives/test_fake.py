@@ -114,6 +114,59 @@ def test_reduces_and_gathers_interleave(open_fake: Open) -> None:
         assert {raw(result) for _, result in begun.values()} == {wanted}
 
 
+GATHERED = (torch.int64, torch.bfloat16, torch.uint8, torch.float8_e4m3fn, torch.bool)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    world=st.integers(2, 8),
+    seed=st.integers(0, 1 << 20),
+    rows=st.integers(0, 5),
+    data=st.data(),
+    last=st.booleans(),
+)
+def test_gathers_of_any_shape(
+    world: int, seed: int, rows: int, data: st.DataObject, last: bool
+) -> None:
+    dtype = GATHERED[seed % len(GATHERED)]
+    widths = st.lists(st.integers(0, 20), min_size=world, max_size=world)
+    sizes = data.draw(widths) if last else [rows] * world
+    shapes = [(rows, 2, size) if last else (rows, 7) for size in sizes]
+    shards = [shard(seed, rank, shapes[rank], dtype) for rank in range(world)]
+    opened = open_on(world, seed, Faults(hold_back=0.6), lanes=1 + seed % 4)
+    begun = {
+        rank: group.begin_all_gather(shards[rank], -1 if last else 0, sizes)
+        for rank, group in opened.groups.items()
+    }
+    steps = {rank: pending.step for rank, (pending, _) in begun.items()}
+    assert until(opened.fabric, steps, FOREVER_S) == dict.fromkeys(range(world), True)
+    wanted = torch.cat(shards, -1 if last else 0)
+    for _, result in begun.values():
+        assert result.shape == wanted.shape
+        assert raw(result) == raw(wanted)
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        (((4, 4), -1, [4, 4, 5]), "they list different sizes"),
+        (((4, 4), 0, None), "gather_first"),
+        (((2, 8), -1, [4, 8, 4]), "[2, 8]"),
+    ],
+)
+def test_gathers_that_disagree_are_an_error(
+    open_fake: Open, odd: tuple[tuple[int, int], int, list[int] | None], words: str
+) -> None:
+    opened = open_fake(3)
+    steps = {}
+    for rank, group in opened.groups.items():
+        shape, dim, sizes = odd if rank == 1 else ((4, 4), -1, [4, 4, 4])
+        steps[rank] = group.begin_all_gather(torch.ones(shape), dim, sizes)[0].step
+    root = one_root(until(opened.fabric, steps, FOREVER_S), [0, 1, 2])
+    assert root.kind is Kind.MISMATCH
+    assert words in root.detail
+
+
 def test_a_rank_that_starts_late_is_waited_for_and_reported(open_fake: Open) -> None:
     opened = open_fake(3)
     outs = {rank: torch.empty(64) for rank in range(3)}

@@ -16,7 +16,7 @@ from tetraspark.collectives.flags import (
     next_sequence,
     units_of,
 )
-from tetraspark.collectives.native import proxy
+from tetraspark.collectives.library import proxy
 
 FLAGS = st.builds(
     Flag,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tetraspark.collectives.flags import Dtype
-from tetraspark.collectives.native import DONE, FAILED, proxy
+from tetraspark.collectives.library import proxy
+from tetraspark.collectives.native import DONE, FAILED
 
 
 def widen(bits: np.ndarray, dtype: Dtype) -> np.ndarray:

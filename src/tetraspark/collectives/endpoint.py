@@ -6,6 +6,7 @@ from tetraspark.collectives import native
 from tetraspark.collectives.failure import RECORD_BYTES
 from tetraspark.collectives.flags import Flag, next_sequence
 from tetraspark.collectives.layout import ABORT, ARRIVALS, PROGRESS, WAITING, Layout
+from tetraspark.collectives.library import proxy
 from tetraspark.collectives.routes import Routes
 
 
@@ -57,18 +58,17 @@ class Endpoint:
 
     def __init__(self, layout: Layout, config: native.Config) -> None:
         self._layout = layout
-        self._library = native.proxy()
-        self._opened = self._library.ts_open(ctypes.byref(config))
-        if not self._opened:
+        self._library = proxy()
+        self._handle = self._library.ts_open(ctypes.byref(config))
+        if not self._handle:
             raise MemoryError("no memory for an endpoint")
-        self.state: native.EndpointState = self._opened.contents
+        self.state: native.EndpointState = self._handle.contents
         self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
 
-    @property
-    def _handle(self) -> object:
-        if self._opened is None:
+    def _live(self) -> object:
+        if self._handle is None:
             raise RuntimeError("the group is closed")
-        return self._opened
+        return self._handle
 
     @property
     def sequence(self) -> int:
@@ -86,28 +86,28 @@ class Endpoint:
 
     def begin(self, request: native.Request) -> int:
         """Stage and post one operation; returns PENDING, FAILED, ABORTED or BUSY."""
-        return int(self._library.ts_begin(self._handle, ctypes.byref(request)))
+        return int(self._library.ts_begin(self._live(), ctypes.byref(request)))
 
     def run(self, request: native.Request, nanoseconds: int) -> int:
         """Begin, then wait at most `nanoseconds`; returns DONE or as `begin` does."""
-        return int(self._library.ts_run(self._handle, ctypes.byref(request), nanoseconds))
+        return int(self._library.ts_run(self._live(), ctypes.byref(request), nanoseconds))
 
     def poll(self) -> int:
         """Look once; returns DONE, PENDING, FAILED or ABORTED."""
-        return int(self._library.ts_poll(self._handle))
+        return int(self._library.ts_poll(self._live()))
 
     def wait(self, nanoseconds: int) -> int:
         """Wait at most `nanoseconds` without the GIL; returns as `poll` does."""
-        return int(self._library.ts_wait(self._handle, nanoseconds))
+        return int(self._library.ts_wait(self._live(), nanoseconds))
 
     def take(self) -> native.Write | None:
         """Return the oldest write not yet posted, for a queued transport; None if there is none."""
         write = native.Write()
-        return write if self._library.ts_take(self._handle, ctypes.byref(write)) else None
+        return write if self._library.ts_take(self._live(), ctypes.byref(write)) else None
 
     def complete(self, write: native.Write, *, acknowledged: bool) -> None:
         """Report one taken write: acknowledged, or failed on its lane."""
-        self._library.ts_complete(self._handle, ctypes.byref(write), acknowledged)
+        self._library.ts_complete(self._live(), ctypes.byref(write), acknowledged)
 
     def missing(self, peer: int) -> tuple[int, ...]:
         """Return the stripes of the operation under way that have not arrived from a peer.
@@ -159,28 +159,30 @@ class Endpoint:
         shape = tuple(failure.dims[: failure.ndim]) if failure.ndim else None
         theirs = Flag.unpack(failure.theirs)
         text = f"{mine}, rank {failure.peer} has {theirs.describe(shape)}"
+        if failure.mine == failure.theirs and shape == self.shape():
+            text += "; they list different sizes for the group"
         return text if theirs.sequence == failure.sequence else f"{text} at {theirs.sequence}"
 
     def read_record(self, offset: int) -> bytes | None:
         """Return a record of the own region; None when there is none."""
         buffer = ctypes.create_string_buffer(RECORD_BYTES)
-        word = self._library.ts_read_record(self._handle, offset, buffer, RECORD_BYTES)
+        word = self._library.ts_read_record(self._live(), offset, buffer, RECORD_BYTES)
         return buffer.raw[: word - 1] if word else None
 
     def leave_record(self, rank: int, offset: int, data: bytes, *, alarm: bool) -> None:
         """Write a record into a mapped region; `alarm` raises its abort word and wakes it."""
         self._library.ts_leave_record(
-            self._handle, rank, offset, data, len(data), len(data) + 1, alarm
+            self._live(), rank, offset, data, len(data), len(data) + 1, alarm
         )
 
     def set_phase(self, phase: int) -> None:
         """Publish the phase of this rank."""
-        self._library.ts_set_phase(self._handle, phase)
+        self._library.ts_set_phase(self._live(), phase)
 
     def close(self) -> None:
         """Free the endpoint; what it counted stays readable, anything else raises RuntimeError."""
-        if self._opened is not None:
-            opened, self._opened = self._opened, None
+        if self._handle is not None:
+            opened, self._handle = self._handle, None
             self.state = native.EndpointState.from_buffer_copy(self.state)
             self.progress = native.Progress.from_buffer_copy(self.progress)
             self._library.ts_close(opened)

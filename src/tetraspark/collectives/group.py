@@ -6,23 +6,19 @@ from typing import Any
 
 import torch
 
-from tetraspark.collectives import native
+from tetraspark.collectives.calls import Calls
 from tetraspark.collectives.failure import Kind
-from tetraspark.collectives.flags import UNIT
 from tetraspark.collectives.liveness import Life
 from tetraspark.collectives.opening import Link, opening
 from tetraspark.collectives.pending import Pending
 from tetraspark.collectives.report import state_of
-from tetraspark.collectives.requests import gather_request, reduce_request
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
-from tetraspark.collectives.tensors import check_out, dtype_of, reducible
 from tetraspark.collectives.transport import Phase, Transport
 
 Exchange = Callable[[bytes], Sequence[bytes]]
 """All-gathers bytes among the ranks, in rank order; used only while a group opens."""
 
-REMEMBERED_SHAPES = 4096
 OPENING_PAUSE_S = 0.0005
 
 
@@ -38,7 +34,7 @@ class Group:
         self._lock = threading.Lock()
         # A status thread may ask while another closes.
         self._releasing = threading.Lock()
-        self._requests: dict[object, native.Request] = {}
+        self._calls = Calls(link)
         self._closed = False
 
     @classmethod
@@ -86,12 +82,11 @@ class Group:
 
         bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`.
         """
-        limit = self._link.layout.reduce_bytes
-        return reducible(dtype) and nbytes % UNIT == 0 and 0 < nbytes <= limit
+        return self._calls.fits(nbytes, dtype)
 
     def fits_gather(self, nbytes: int) -> bool:
         """Say whether `all_gather` takes shards of at most `nbytes` each."""
-        return 0 <= nbytes <= self._link.layout.gather_bytes
+        return self._calls.fits_gather(nbytes)
 
     def all_reduce(self, tensor: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """Sum over ranks 0..W-1 in that order, in fp32, rounded once; bit-equal on every rank.
@@ -100,7 +95,8 @@ class Group:
         place, any overlap is allowed. Raises ValueError or TypeError for what does not fit, and
         CollectiveError once the group has failed.
         """
-        pending, result, target = self._reduce(tensor, out)
+        self._usable()
+        pending, result, target = self._calls.reduce(tensor, out)
         self._run(pending)
         return target if result is target else target.copy_(result)
 
@@ -108,7 +104,8 @@ class Group:
         """Start an all-reduce and return it unfinished; `out` must be contiguous."""
         if not out.is_contiguous():
             raise ValueError("out must be contiguous")
-        pending, _, _ = self._reduce(tensor, out)
+        self._usable()
+        pending, _, _ = self._calls.reduce(tensor, out)
         pending.begin()
         return pending
 
@@ -120,7 +117,8 @@ class Group:
         `sizes`: every rank's extent along the last dimension, where shards differ; the same
         list on every rank. Returns a new contiguous tensor. Raises as `all_reduce`.
         """
-        pending, result = self._gather(tensor, dim, sizes)
+        self._usable()
+        pending, result = self._calls.gather(tensor, dim, sizes)
         self._run(pending)
         return result
 
@@ -128,7 +126,8 @@ class Group:
         self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None
     ) -> tuple[Pending, torch.Tensor]:
         """Start an all-gather; returns it unfinished, with the tensor it will fill."""
-        pending, result = self._gather(tensor, dim, sizes)
+        self._usable()
+        pending, result = self._calls.gather(tensor, dim, sizes)
         pending.begin()
         return pending, result
 
@@ -201,68 +200,6 @@ class Group:
         self._refuse_closed()
         if self._link.supervisor.settling:
             self.check(0.0)
-
-    def _reduce(
-        self, tensor: torch.Tensor, out: torch.Tensor | None
-    ) -> tuple[Pending, torch.Tensor, torch.Tensor]:
-        self._usable()
-        shape = tensor.shape
-        key = (tensor.dtype, shape)
-        request = self._requests.get(key)
-        if request is None:
-            dtype = dtype_of(tensor)
-            nbytes = tensor.nbytes
-            if not self.fits(nbytes, tensor.dtype):
-                raise ValueError(
-                    f"{nbytes} bytes of {tensor.dtype} do not fit: wanted bf16, fp16 or fp32, a "
-                    f"multiple of 16 bytes, at most {self._link.layout.reduce_bytes}"
-                )
-            if len(self._requests) >= REMEMBERED_SHAPES:
-                self._requests.clear()
-            request = self._requests[key] = reduce_request(self.world, dtype, shape, nbytes)
-        target = torch.empty_like(tensor) if out is None else out
-        if out is not None and out is not tensor:
-            check_out(out, tuple(shape), tensor)
-        # A copy, not a refusal: contiguity may differ between ranks, the route must not.
-        source = tensor if tensor.is_contiguous() else tensor.contiguous()
-        result = target if target.is_contiguous() else torch.empty(shape, dtype=tensor.dtype)
-        return self._pending(request, source, result), result, target
-
-    def _gather(
-        self, tensor: torch.Tensor, dim: int, sizes: Sequence[int] | None
-    ) -> tuple[Pending, torch.Tensor]:
-        self._usable()
-        shape = tuple(tensor.shape)
-        if not shape or dim not in (0, -1, len(shape) - 1):
-            raise ValueError(f"dim {dim} of {list(shape)}: wanted the first (0) or last (-1)")
-        last = dim != 0
-        axis = -1 if last else 0
-        extents = tuple(sizes) if sizes is not None else (shape[axis],) * self.world
-        self._check_sizes(extents, shape[axis], last=last)
-        request = gather_request(dtype_of(tensor), tensor.itemsize, shape, extents, last=last)
-        largest = max(request.bytes[: self.world])
-        if not self.fits_gather(largest):
-            limit = self._link.layout.gather_bytes
-            raise ValueError(f"a shard of {largest} bytes does not fit: at most {limit}")
-        whole = list(shape)
-        whole[axis] = sum(extents)
-        result = torch.empty(whole, dtype=tensor.dtype)
-        return self._pending(request, tensor.contiguous(), result), result
-
-    def _check_sizes(self, extents: tuple[int, ...], own: int, *, last: bool) -> None:
-        if len(extents) != self.world or extents[self.rank] != own or min(extents) < 0:
-            raise ValueError(
-                f"sizes {list(extents)}: wanted {self.world}, the one of rank {self.rank} {own}"
-            )
-        if not last and len(set(extents)) > 1:
-            raise ValueError("unequal shards are gathered on the last dimension only")
-
-    def _pending(
-        self, request: native.Request, source: torch.Tensor, result: torch.Tensor
-    ) -> Pending:
-        link = self._link
-        tensors = (source, result)
-        return Pending(link.endpoint, link.supervisor, link.transport, request, tensors)
 
     def _run(self, pending: Pending) -> None:
         if not self._lock.acquire(blocking=False):

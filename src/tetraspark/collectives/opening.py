@@ -12,6 +12,7 @@ from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.failure import BuildError, CollectiveError
 from tetraspark.collectives.flags import REDUCIBLE
 from tetraspark.collectives.layout import Layout
+from tetraspark.collectives.library import proxy
 from tetraspark.collectives.proof import prove
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.supervisor import Supervisor
@@ -41,7 +42,7 @@ def ballot(rank: int, world: int, settings: Settings, transport: Transport) -> B
     """Return this rank's vote, with the reason if it cannot take part."""
     refusal = ""
     try:
-        native.proxy()
+        proxy()
         settings.routes_for(world)
         if settings.delivery == "pull" and not transport.pull and transport.direct:
             raise ValueError("the transport was made for push, the settings say pull")

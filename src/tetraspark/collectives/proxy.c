@@ -42,7 +42,8 @@ typedef struct {
     uint64_t flag;
     uint32_t ndim;
     uint32_t dims[TS_MAX_DIMS];
-    uint32_t reserved[21];
+    uint32_t sizes; /* hash of the last dimensions of all ranks, as the sender believes them */
+    uint32_t reserved[20];
 } ts_header;
 
 typedef struct {
@@ -369,6 +370,14 @@ static int post(ts_endpoint *ep, uint32_t peer, uint64_t flag) {
     return TS_DONE;
 }
 
+/* FNV-1a: a difference that no byte count shows must still be one on every rank. */
+static uint32_t hash_sizes(const ts_endpoint *ep) {
+    uint32_t hash = 2166136261u;
+    for (uint32_t rank = 0; rank < ep->config.world; rank++)
+        hash = (hash ^ ep->request.last[rank]) * 16777619u;
+    return hash;
+}
+
 static void stage(ts_endpoint *ep, uint64_t flag) {
     const ts_request *r = &ep->request;
     uint8_t *slot = region(ep, ep->config.rank) + send_offset(ep, r->op, ep->sequence);
@@ -376,6 +385,7 @@ static void stage(ts_endpoint *ep, uint64_t flag) {
     header->flag = flag;
     header->ndim = r->ndim;
     memcpy(header->dims, r->dims, sizeof header->dims);
+    header->sizes = hash_sizes(ep);
     if (r->bytes[ep->config.rank]) memcpy(slot + TS_LINE, r->input, r->bytes[ep->config.rank]);
 }
 
@@ -452,7 +462,7 @@ static int check_header(ts_endpoint *ep, uint32_t peer) {
     const ts_header *header = (const ts_header *)arrived_slot(ep, peer);
     if (header->flag != ep->expected[peer])
         return fail(ep, TS_STALE_HEADER, peer, 0, header->flag);
-    int same = header->ndim == r->ndim;
+    int same = header->ndim == r->ndim && header->sizes == hash_sizes(ep);
     for (uint32_t i = 0; same && i < r->ndim; i++)
         same = header->dims[i] == (i + 1 == r->ndim ? r->last[peer] : r->dims[i]);
     return same ? TS_DONE : fail(ep, TS_MISMATCH, peer, 0, header->flag);

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from tetraspark.collectives import native
 from tetraspark.collectives.diagnose import Verdict, View, diagnose
 from tetraspark.collectives.endpoint import Endpoint
-from tetraspark.collectives.failure import CollectiveError, Failure, Kind, root_of
+from tetraspark.collectives.failure import CollectiveError, Failure, Kind
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.liveness import Life
+from tetraspark.collectives.records import Records
 from tetraspark.collectives.settings import Settings
-from tetraspark.collectives.transport import Phase, Transport
+from tetraspark.collectives.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +50,8 @@ class Lateness:
 class Supervisor:
     """Called whenever an operation is not over; costs nothing while they are quick.
 
-    A failing rank leaves one record with every rank and never changes it: its own finding, or
-    an empty one when it stops because of another's. All ranks take the root from the same
-    records, so all name the same one.
+    A rank that fails stops the others, waits a moment for their findings, and raises the root
+    that all of them raise.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Supervisor:
     ) -> None:
         self._rank = rank
         self._settings = settings
-        self._layout = layout
         self._transport = transport
         self._endpoint = link
+        self._records = Records(rank, layout, transport, link)
         self._peers = [peer for peer in range(layout.world) if peer != rank]
         self._wait: Wait | None = None
         self._limits = {
@@ -75,7 +75,6 @@ class Supervisor:
         }
         self._settle_until: float | None = None
         self._next_roll_call = 0.0
-        self._own: Failure | None = None
         self.root: Failure | None = None
         self.late = {peer: Lateness() for peer in self._peers}
 
@@ -102,8 +101,9 @@ class Supervisor:
             raise CollectiveError(self.root, self._rank)
         now = self._transport.now()
         if self._settle_until is None:
-            busy = native.PENDING if self._endpoint.busy else native.DONE
-            self._look(native.FAILED if self._endpoint.state.failed else busy, now)
+            state = self._endpoint.poll()
+            kernel = state == native.DONE and self._endpoint.busy
+            self._look(native.PENDING if kernel else state, now)
         if self._settle_until is None and now >= self._next_roll_call:
             self._next_roll_call = now + self._settings.notice_s
             self._look_for_dead()
@@ -112,33 +112,24 @@ class Supervisor:
 
     def _look_for_dead(self) -> None:
         for peer in self._peers:
-            if self._transport.life(peer) is Life.DEAD and not self._closed(peer):
+            if self._transport.life(peer) is Life.DEAD and not self._records.closed(peer):
                 self.fail(Kind.DEAD, peer, -1, "its process is gone")
 
     def fail(self, kind: Kind, peer: int, lane: int, detail: str) -> None:
         """Make the whole group fail with this rank's finding; only the first one counts."""
         if self._settle_until is None:
             own = self._endpoint
-            self._own = Failure(kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail)
-            self._stop(self._own.to_bytes())
+            self._stop(Failure(kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail))
 
-    def _stop(self, record: bytes) -> None:
+    def _stop(self, finding: Failure | None) -> None:
         self._settle_until = self._transport.now() + self._settings.settle_s
-        self._transport.leave_record(record)
+        self._records.leave(finding)
 
     def _adopt(self) -> bool:
-        if not self._records():
+        if not self._records.of_peers():
             return False
-        self._stop(b"")
+        self._stop(None)
         return True
-
-    def _records(self) -> dict[int, Failure | None]:
-        found: dict[int, Failure | None] = {}
-        for peer in self._peers:
-            data = self._endpoint.read_record(self._layout.record_at(peer))
-            if data is not None:
-                found[peer] = Failure.from_bytes(data) if data else None
-        return found
 
     def _look(self, state: int, now: float) -> None:
         if self._adopt():
@@ -206,29 +197,7 @@ class Supervisor:
 
     def _settle(self, now: float) -> None:
         assert self._settle_until is not None
-        records = self._records()
-        findings = [found for found in (*records.values(), self._own) if found is not None]
-        blamed = {found.peer for found in findings}
-        awaited = [
-            peer
-            for peer in self._peers
-            if peer not in records
-            and not (peer in blamed and self._transport.life(peer) is not Life.RUNNING)
-            and self._transport.life(peer) is not Life.DEAD
-            and not self._closed(peer)
-        ]
-        if awaited and now < self._settle_until:
+        if now < self._settle_until and self._records.awaited():
             return
-        self.root = root_of(findings) if findings else self._unexplained()
+        self.root = self._records.root()
         raise CollectiveError(self.root, self._rank)
-
-    def _unexplained(self) -> Failure:
-        own = self._endpoint
-        words = "the group was aborted and no rank left a reason"
-        return Failure(
-            Kind.INTERRUPTED, self._rank, self._rank, -1, own.sequence, own.nbytes(), words
-        )
-
-    def _closed(self, peer: int) -> bool:
-        seen = self._transport.seen(peer)
-        return seen is not None and seen.phase == Phase.CLOSING

@@ -1,0 +1,93 @@
+"""The proxy's library: loaded once, its numbers checked before anything else is called."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import POINTER, c_int, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+from tetraspark.collectives.build import build
+from tetraspark.collectives.failure import BuildError
+from tetraspark.collectives.layout import LINE
+from tetraspark.collectives.native import (
+    ABI,
+    MAX_DIMS,
+    QUEUE,
+    Config,
+    Counters,
+    EndpointState,
+    Header,
+    NativeFailure,
+    Progress,
+    Request,
+    Write,
+)
+from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
+
+ENDPOINT = POINTER(EndpointState)
+SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "ts_flag_pack": (c_uint64, [c_uint32] * 4),
+    "ts_flag_unpack": (None, [c_uint64, POINTER(c_uint32)]),
+    "ts_next_sequence": (c_uint32, [c_uint32]),
+    "ts_reduce": (c_int, [c_void_p, POINTER(c_void_p), c_uint32, c_uint32, c_uint64]),
+    "ts_open": (ENDPOINT, [POINTER(Config)]),
+    "ts_close": (None, [ENDPOINT]),
+    "ts_begin": (c_int, [ENDPOINT, POINTER(Request)]),
+    "ts_poll": (c_int, [ENDPOINT]),
+    "ts_wait": (c_int, [ENDPOINT, c_uint64]),
+    "ts_run": (c_int, [ENDPOINT, POINTER(Request), c_uint64]),
+    "ts_take": (c_int, [ENDPOINT, POINTER(Write)]),
+    "ts_complete": (None, [ENDPOINT, POINTER(Write), c_int]),
+    "ts_set_phase": (None, [ENDPOINT, c_uint32]),
+    "ts_read_record": (c_uint64, [ENDPOINT, c_uint64, c_void_p, c_uint32]),
+    "ts_leave_record": (
+        None,
+        [ENDPOINT, c_uint32, c_uint64, c_void_p, c_uint32, c_uint64, c_int],
+    ),
+}
+
+
+def abi_numbers() -> list[int]:
+    """Return the numbers that `ts_abi` of a matching library returns, in its order."""
+    sized = (Header, Progress, Config, Request, Write, NativeFailure, Counters, EndpointState)
+    placed = (
+        Progress.acked,
+        Config.base,
+        Config.slot_stride,
+        Request.bytes,
+        Request.output,
+        Write.flag,
+        NativeFailure.dims,
+        Counters.bytes,
+        EndpointState.failure,
+        EndpointState.counters,
+        EndpointState.sequence,
+        EndpointState.missing,
+    )
+    constants = [ABI, LINE, MAX_WORLD, MAX_LANES, MAX_DIMS, QUEUE]
+    return constants + [ctypes.sizeof(kind) for kind in sized] + [field.offset for field in placed]
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """Load a built proxy and declare its functions. Raises BuildError if its numbers differ."""
+    try:
+        library = ctypes.CDLL(str(path))
+        library.ts_abi.restype = c_uint32
+    except (OSError, AttributeError) as error:
+        raise BuildError(f"{path} cannot be loaded: {error}; remove it") from error
+    wanted = abi_numbers()
+    seen = (c_uint32 * 64)()
+    count = library.ts_abi(seen, 64)
+    if list(seen[:count]) != wanted:
+        raise BuildError(f"{path} has layout numbers {seen[:count]}, wanted {wanted}; remove it")
+    for name, (result, arguments) in SIGNATURES.items():
+        function: Callable[..., object] = getattr(library, name)
+        function.restype = result  # type: ignore[attr-defined]  # a ctypes function pointer
+        function.argtypes = arguments  # type: ignore[attr-defined]  # as above
+    return library
+
+
+@cache
+def proxy() -> ctypes.CDLL:
+    """Return the proxy of this process, built and verified once. Raises BuildError."""
+    return load(build())
