@@ -167,7 +167,9 @@ def test_gathers_that_disagree_are_an_error(
     assert words in root.detail
 
 
-def test_a_rank_that_starts_late_is_waited_for_and_reported(open_fake: Open) -> None:
+def test_a_rank_that_starts_late_is_waited_for_and_reported(
+    open_fake: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     opened = open_fake(3)
     outs = {rank: torch.empty(64) for rank in range(3)}
     tensors = [shard(1, rank, (64,), torch.float32) for rank in range(3)]
@@ -183,6 +185,9 @@ def test_a_rank_that_starts_late_is_waited_for_and_reported(open_fake: Open) -> 
     late = opened.groups[0].state()["peers"][1]["late"]
     assert late["count"] == 1
     assert 4.5 < late["longest_s"] < 5.5
+    told = [record.getMessage() for record in caplog.records]
+    words = "has waited 1.0 s for rank 2 at sequence 5: it is late: it has begun 4"
+    assert sorted(told) == [f"rank 0 {words}", f"rank 1 {words}"]
     assert "it is late: it has begun 4" in late["last"]
 
 

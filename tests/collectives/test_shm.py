@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tetraspark.collectives.failure import RefusedError
+from tetraspark.collectives.group import Group
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.liveness import parse_stat, read_stat, this_process
 from tetraspark.collectives.shm import ShmTransport, name_of, sweep
@@ -95,3 +97,33 @@ def test_pull_takes_no_memory_for_receive_slots(tmp_path: Path) -> None:
         transport.close()
     assert sizes[True] < 5 << 20
     assert sizes[False] >= layout.total
+
+
+def test_an_exchange_that_breaks_leaves_nothing(tmp_path: Path) -> None:
+    rounds = []
+
+    def exchange(data: bytes) -> list[bytes]:
+        rounds.append(data)
+        if len(rounds) == 3:
+            assert len(list(tmp_path.iterdir())) == 1
+            raise ConnectionError("the exchange broke")
+        return [data.replace(b'"rank": 0', b'"rank": %d' % rank) for rank in (0, 1)]
+
+    with pytest.raises(ConnectionError, match="the exchange broke"):
+        Group.open(0, 2, exchange, transport=ShmTransport(0, directory=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_without_room_is_a_reason_on_every_rank(tmp_path: Path) -> None:
+    told = []
+
+    def exchange(data: bytes) -> list[bytes]:
+        told.append(data)
+        return [data.replace(b'"rank": 0', b'"rank": %d' % rank) for rank in (0, 1)]
+
+    transport = ShmTransport(0, directory=tmp_path / "absent")
+    with pytest.raises(
+        RefusedError, match=r"rank 0: cannot make its region of \d+ bytes: .*absent"
+    ):
+        Group.open(0, 2, exchange, transport=transport)
+    assert len(told) == 2
