@@ -108,7 +108,7 @@ static __device__ u32 enter(const ts_config &c, const ts_device &d, ts_shared &s
         shared.sequence = poisoned ? 0u : ts_next_sequence(state->sequence);
         shared.verdict = 0u;
         if (shared.sequence && blockIdx.x == 0 && blockIdx.y == 0)
-            store_word(c.base[c.rank] + c.progress, shared.sequence);
+            store_word(c.base[c.rank] + c.progress + TS_DOORBELL, shared.sequence);
     }
     __syncthreads();
     return shared.sequence;
@@ -173,8 +173,9 @@ static __device__ void publish(const ts_config &c, const ts_device &d, u32 seque
     fence_system();
     store_flag(c.base[peer] + ts_flag_place(c, peer, c.rank, sequence, stripe), flag);
     u64 progress = c.base[c.rank] + c.progress;
-    if (stripe == 0u && threadIdx.x == 0) store_word(progress + 4u, sequence);
-    store_word(progress + TS_LINE + (peer * TS_MAX_LANES + c.route[peer][stripe]) * 4u, sequence);
+    if (stripe == 0u && threadIdx.x == 0) store_word(progress + TS_POSTED, sequence);
+    u32 entry = peer * TS_MAX_LANES + c.route[peer][stripe];
+    store_word(progress + TS_ACKED + entry * 4u, sequence);
 }
 
 /* First warp: one lane a peer polls this block's stripe, a second one stripe 0 (the header's). */
@@ -256,7 +257,7 @@ static __device__ void advance(const ts_config &c, const ts_device &d, u32 seque
     if (blocks > 1u && add_acq_rel(&state->tail, 1u) + 1u != blocks) return;
     state->tail = 0u;
     state->sequence = sequence;
-    store_word(c.base[c.rank] + c.progress + 8u, sequence);
+    store_word(c.base[c.rank] + c.progress + TS_COMPLETED, sequence);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------ */

@@ -1,0 +1,137 @@
+"""What the kernels do, as the supervisor sees it: the proxy's endpoint, fed from the region."""
+
+import ctypes
+import threading
+
+from tetraspark.collectives import native
+from tetraspark.collectives.cuda_state import ABORTED, DEADLINE, Report
+from tetraspark.collectives.endpoint import Endpoint
+from tetraspark.collectives.flags import UNIT, Flag
+from tetraspark.collectives.layout import ABORT, Layout
+
+
+class CudaEndpoint(Endpoint):
+    """Takes over an opened endpoint: from then on only kernels run operations.
+
+    `poll` copies what the kernels published (doorbell, header, flags, report) into the endpoint's
+    state, where the supervisor looks. It never waits for the GPU.
+    """
+
+    def __init__(self, proxy: Endpoint, layout: Layout, report: Report) -> None:
+        # The handle is shared; `proxy` must not be used or closed any more.
+        self._library = proxy._library
+        self._handle = proxy._handle
+        self.state = proxy.state
+        self.progress = proxy.progress
+        self._layout = layout
+        self._report = report
+        self._barrier = threading.Lock()
+
+    @property
+    def verdict(self) -> int:
+        """Kind of the report, 0 while there is none."""
+        return int(self._report.kind) if self._report.valid else 0
+
+    @property
+    def aborted(self) -> bool:
+        """Whether the abort word of this rank's region is raised."""
+        return bool(self._abort_word().value)
+
+    def late_peer(self) -> tuple[int, int, float]:
+        """Return the peer, its lane and the seconds waited of a report of the device's clock."""
+        report = self._report
+        lane = self.state.config.route[report.peer][report.stripe]
+        return report.peer, lane, report.waited_ns / 1e9
+
+    def poll(self) -> int:
+        """Look once; returns DONE (nothing in flight), PENDING, FAILED or ABORTED."""
+        self._refresh()
+        if self._report.valid:
+            return self._fail()
+        if self.state.pending:
+            return native.PENDING
+        return native.DONE
+
+    def begin(self, request: native.Request) -> int:
+        """Refuse: the CPU would use the kernels' slots and sequences."""
+        raise RuntimeError("this group's operations run on the GPU")
+
+    run = wait = begin  # type: ignore[assignment]  # the same refusal, whatever the arguments
+
+    def leave_record(self, rank: int, offset: int, data: bytes, *, alarm: bool) -> None:
+        """Write a record; the own abort word is raised too, since own kernels poll it."""
+        own = rank == self.state.config.rank
+        super().leave_record(rank, offset, data, alarm=alarm or own)
+
+    def abort_own(self) -> None:
+        """Raise the abort word of this rank's region, so that its kernels end their waits."""
+        word = self._abort_word()
+        word.value = word.value or self.state.config.rank + 1
+
+    def _abort_word(self) -> ctypes.c_uint64:
+        return ctypes.c_uint64.from_address(self._region(self.state.config.rank) + ABORT)
+
+    def _refresh(self) -> None:
+        state, rank = self.state, self.state.config.rank
+        state.sequence = self.progress.doorbell
+        state.pending = int(self.progress.completed != state.sequence)
+        flag, shape = self._header(rank, self._region(rank), state.sequence)
+        if flag is not None:
+            state.request.op, state.request.ndim = flag.op, len(shape)
+            state.request.dims[: len(shape)] = shape
+            state.request.bytes[rank] = flag.units * UNIT
+        for peer in range(self._layout.world):
+            if peer != rank:
+                state.missing[peer] = self._missing(peer, state.sequence)
+
+    def _region(self, rank: int) -> int:
+        return int(self.state.config.base[rank])
+
+    def _missing(self, peer: int, sequence: int) -> int:
+        layout, rank = self._layout, self.state.config.rank
+        bits = 0
+        for stripe in range(self.state.config.route_count[peer]):
+            at = self._region(rank) + layout.flag_at(rank, peer, sequence & 1, stripe)
+            seen = ctypes.c_uint64.from_address(at).value >> 32
+            bits |= (seen != sequence) << stripe
+        return bits
+
+    def _header(
+        self, source: int, region: int, sequence: int, wanted: int | None = None
+    ) -> tuple[Flag | None, tuple[int, ...]]:
+        """Return the flag and shape that `source` staged, from its own send slots."""
+        layout = self._layout
+        for start, stride in (
+            (layout.send, layout.slot_stride),
+            (layout.send_gather, layout.gather_stride),
+        ):
+            header = native.Header.from_address(region + start + (sequence & 1) * stride)
+            flag = Flag.unpack(header.flag)
+            right = header.flag == wanted if wanted is not None else flag.sequence == sequence
+            if right and header.ndim <= native.MAX_DIMS:
+                return flag, tuple(header.dims[: header.ndim])
+        return None, ()
+
+    def _fail(self) -> int:
+        with self._barrier:  # the report's fields must be read after `valid`
+            report = self._report
+            if report.kind == ABORTED:
+                return native.ABORTED
+            if report.kind == DEADLINE:
+                return native.PENDING
+            config, failure = self.state.config, self.state.failure
+            failure.kind, failure.peer = report.kind, report.peer
+            failure.lane = config.route[report.peer][report.stripe]
+            failure.sequence, failure.mine, failure.theirs = (
+                report.sequence,
+                report.mine,
+                report.theirs,
+            )
+            shape = tuple(report.dims[: report.ndim])
+            if not shape:
+                region = self._region(report.peer)
+                _, shape = self._header(report.peer, region, report.sequence, report.theirs)
+            failure.ndim = len(shape)
+            failure.dims[: len(shape)] = shape
+            self.state.failed = 1
+            return native.FAILED

@@ -1,0 +1,95 @@
+"""Launches operations of one rank: the device's epoch, the kernels, and the grid of each size."""
+
+import math
+
+import torch
+
+from tetraspark.collectives import native
+from tetraspark.collectives.cuda_compiler import compile_source
+from tetraspark.collectives.cuda_driver import Module, PinnedStructure, capability
+from tetraspark.collectives.cuda_source import (
+    REDUCERS,
+    WIDTHS,
+    Shape,
+    gatherer,
+    kernel_names,
+    kernel_source,
+)
+from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
+from tetraspark.collectives.flags import Dtype, Op
+
+BLOCK_BYTES = 32 << 10
+"""A stripe gets one block for each of these, measured; a block's loads are then about four deep."""
+MAX_BLOCKS = 16
+"""Blocks of one launch; more gained nothing over PCIe and would take SMs from the model."""
+
+
+def blocks_of(nbytes: int, stripes: int) -> int:
+    """Return the blocks of each stripe for an operation of `nbytes` a rank."""
+    wanted = -(-nbytes // (stripes * BLOCK_BYTES))
+    return max(1, min(wanted, MAX_BLOCKS // stripes))
+
+
+def access_width(request: native.Request, world: int) -> int:
+    """Return the widest access, 16 bytes or less, that divides all of a gather's places."""
+    places = [request.input or 0, request.output or 0, request.out_stride]
+    for rank in range(world):
+        places += [request.row_bytes[rank], request.out_offset[rank]]
+    common = math.gcd(*places)
+    return next(width for width in WIDTHS if common % width == 0)
+
+
+class Launcher:
+    """Kernels and device state of one rank. `config.base` holds device addresses.
+
+    All launches must be ordered, on one stream or by events: two slots are enough only then.
+    """
+
+    def __init__(
+        self,
+        config: native.Config,
+        device: torch.device,
+        start_sequence: int,
+        deadline_s: float,
+        shape: Shape | None = None,
+    ) -> None:
+        self.shape = shape or Shape.usual(config.world)
+        self._config = config
+        with torch.cuda.device(device):
+            torch.cuda.current_stream()
+            image = compile_source(kernel_source(self.shape), capability(device))
+            self._module = Module(image, kernel_names())
+            self._report = PinnedStructure(Report)
+            first = DeviceState(sequence=start_sequence)
+            self._state = torch.frombuffer(bytearray(bytes(first)), dtype=torch.uint8).to(device)
+        self._device = DeviceArguments(
+            state=self._state.data_ptr(),
+            report=self._report.device,
+            deadline_ns=int(deadline_s * 1e9),
+        )
+
+    @property
+    def report(self) -> Report:
+        """Why the group was poisoned, once `valid` is set."""
+        return self._report.value
+
+    def device_state(self) -> DeviceState:
+        """Read the device's epoch and poison; waits for the device, so not while one may hang."""
+        return DeviceState.from_buffer_copy(bytes(self._state.cpu().numpy().tobytes()))
+
+    def launch(self, request: native.Request, stream: int, blocks: int | None = None) -> None:
+        """Enqueue one operation, eager or in a capture; `blocks` a stripe, None chooses."""
+        config = self._config
+        if request.op == Op.ALL_REDUCE:
+            name = REDUCERS[Dtype(request.dtype)]
+        else:
+            name = gatherer(access_width(request, config.world))
+        largest = max(request.bytes[: config.world])
+        grid = (blocks or blocks_of(largest, config.lanes), config.lanes)
+        arguments = (config, request, self._device)
+        self._module.launch(name, grid, self.shape.threads, stream, arguments)
+
+    def close(self) -> None:
+        """Unload and free. Nothing may be running."""
+        self._module.close()
+        self._report.close()
