@@ -297,6 +297,18 @@ def test_any_schedule_of_a_mismatch_has_one_root(seed: int) -> None:
     assert all(torch.count_nonzero(out) == 0 for out in outs.values())
 
 
+def test_inner_dimensions_are_part_of_the_shape(open_fake: Open) -> None:
+    opened = open_fake(3)
+    steps = {}
+    for rank, group in opened.groups.items():
+        tensor = torch.ones((4, 2, 8) if rank == 2 else (2, 4, 8))
+        steps[rank] = group.begin_all_reduce(tensor, torch.empty_like(tensor)).step
+    root = one_root(until(opened.fabric, steps, FOREVER_S), [0, 1, 2])
+    assert root.kind is Kind.MISMATCH
+    assert "[4, 2, 8]" in root.detail
+    assert "[2, 4, 8]" in root.detail
+
+
 def test_a_step_that_meets_an_abort_never_says_done(open_fake: Open) -> None:
     opened = open_fake(3)
     with pytest.raises(CollectiveError) as first:
