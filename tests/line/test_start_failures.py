@@ -130,5 +130,5 @@ def test_a_drifted_engine_refuses_to_serve(tmp_path: Path, state: Path) -> None:
     with pytest.raises(RunError) as caught:
         serve(loaded, plan, None, runner, store, False, lambda progress: None)
     assert "GroupCoordinator.all_reduce" in str(caught.value)
-    assert "re-check src/tetraspark/engine/plugin.py" in str(caught.value)
+    assert "re-check src/tetraspark/engine/scheduler.py" in str(caught.value)
     assert labelled(state) == []

@@ -6,9 +6,11 @@ from typing import Literal
 from tetraspark.engine.drift import Target
 
 PLUGIN = "src/tetraspark/engine/plugin.py"
+SCHEDULER = "src/tetraspark/engine/scheduler.py"
 API_KEY = "src/tetraspark/engine/api_key.py"
 
 Role = Literal["server", "scheduler", "detokenizer"]
+Type = Literal["BEFORE", "AFTER", "AROUND", "REPLACE"]
 
 
 @dataclass(frozen=True)
@@ -17,50 +19,76 @@ class Hook:
 
     target: Target
     function: str
-    type: Literal["BEFORE", "AFTER", "AROUND", "REPLACE"]
+    type: Type
     role: Role
 
 
+def _scheduler(path: str, sha256: str, type: Type, function: str) -> Hook:
+    target = Target(f"sglang.srt.{path}", (sha256,), SCHEDULER)
+    return Hook(target, f"tetraspark.engine.scheduler:{function}", type, "scheduler")
+
+
+def _server(path: str, sha256: str, type: Type, function: str) -> Hook:
+    target = Target(f"sglang.srt.{path}", (sha256,), API_KEY)
+    return Hook(target, f"tetraspark.engine.api_key:{function}", type, "server")
+
+
 HOOKS = (
-    Hook(
-        Target(
-            "sglang.srt.distributed.parallel_state.GroupCoordinator.all_reduce",
-            ("8d4026274e64a92c76728250e56a9d7e9d734c7bd9fe82d69813bc0a20deee81",),
-            PLUGIN,
-        ),
-        "tetraspark.engine.plugin:around_all_reduce",
-        "AROUND",
-        "scheduler",
-    ),
-    Hook(
-        Target(
-            "sglang.srt.managers.scheduler.Scheduler.__init__",
-            ("93ad4787d25f76ee4af16e5f7cb35d56fe8b6d9fdab9b7974c4f03a5f20c78eb",),
-            PLUGIN,
-        ),
-        "tetraspark.engine.plugin:after_scheduler_init",
+    _scheduler(
+        "managers.scheduler.Scheduler.__init__",
+        "93ad4787d25f76ee4af16e5f7cb35d56fe8b6d9fdab9b7974c4f03a5f20c78eb",
         "AFTER",
-        "scheduler",
+        "after_scheduler_init",
     ),
-    Hook(
-        Target(
-            "sglang.srt.entrypoints.http_server._setup_and_run_http_server",
-            ("7b68d6a8a80953ba57fd92707fc63446d5fab2575c80177e8227f46905e120a8",),
-            API_KEY,
-        ),
-        "tetraspark.engine.api_key:before_http_server",
+    _scheduler(
+        "distributed.parallel_state.GroupCoordinator.all_reduce",
+        "8d4026274e64a92c76728250e56a9d7e9d734c7bd9fe82d69813bc0a20deee81",
+        "AROUND",
+        "around_all_reduce",
+    ),
+    _scheduler(
+        "distributed.parallel_state.GroupCoordinator.all_gather",
+        "10e3bee61f2a3ea4c8f762f9323f95bd354328cdb2a0f6466c8515a467c05184",
+        "AROUND",
+        "around_all_gather",
+    ),
+    _scheduler(
+        "distributed.parallel_state.GroupCoordinator.all_gather_into_tensor",
+        "5097a50ac29549cb58e433224c4b63bb9db613589f416a09c73734bea7d10768",
+        "AROUND",
+        "around_all_gather_into",
+    ),
+    # The result boundaries: whatever reads a step's outputs first.
+    _scheduler(
+        "managers.scheduler.Scheduler.process_batch_result",
+        "a67c683e53477b437143ae9836a19bb2b2c3024bda821624891389e07c1feb9a",
         "BEFORE",
-        "server",
+        "before_results",
     ),
-    Hook(
-        Target(
-            "sglang.srt.entrypoints.http_server._freeze_gc_after_server_warmup",
-            ("9f604baf62c7da02a2b5ee8b258b2568f6126c33202a658480adb11d96e8a7cd",),
-            API_KEY,
-        ),
-        "tetraspark.engine.api_key:freeze_gc",
+    _scheduler(
+        "managers.scheduler_components.batch_result_processor"
+        ".SchedulerBatchResultProcessor.advance_grammar_fsm",
+        "30b46f5b13c2b1b6fc0fcca9c96909199044bc4d60f790a71cd65d2f1e042c76",
+        "BEFORE",
+        "before_grammar",
+    ),
+    _scheduler(
+        "managers.overlap_utils.FutureMap.resolve_seq_lens_cpu",
+        "9f97fe148379476833753cc428779a276b4e5ac7b2818012b63f944b8ddb7688",
+        "AFTER",
+        "after_sequence_lengths",
+    ),
+    _server(
+        "entrypoints.http_server._setup_and_run_http_server",
+        "7b68d6a8a80953ba57fd92707fc63446d5fab2575c80177e8227f46905e120a8",
+        "BEFORE",
+        "before_http_server",
+    ),
+    _server(
+        "entrypoints.http_server._freeze_gc_after_server_warmup",
+        "9f604baf62c7da02a2b5ee8b258b2568f6126c33202a658480adb11d96e8a7cd",
         "REPLACE",
-        "server",
+        "freeze_gc",
     ),
 )
 
@@ -70,6 +98,11 @@ CALLED = (
         "sglang.srt.utils.auth.add_api_key_middleware",
         ("33b82c7ebe4c98897edac2f899e834fa7883058a902982f4226ebfb3926ce24c",),
         API_KEY,
+    ),
+    Target(
+        "sglang.srt.distributed.parallel_state.get_tp_group",
+        ("50f914beec732ff7521851d9efa8cb97d59ec742bde8a2e25acef059c1cec679",),
+        SCHEDULER,
     ),
     Target(
         "sglang.srt.plugins.hook_registry.HookRegistry.register",

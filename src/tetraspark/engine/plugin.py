@@ -9,18 +9,15 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from pkgutil import resolve_name
-from typing import Any, NoReturn
+from typing import Any
 
-from tetraspark.engine import receipts
 from tetraspark.engine.drift import inspect_all, package_root
 from tetraspark.engine.hooks import CALLED, HOOKS, Hook, Role
+from tetraspark.engine.receipts import refuse
 
 RUN_DIR = "TETRASPARK_RUN_DIR"
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
-
-_first_all_reduce = True
 
 
 def register() -> None:
@@ -47,11 +44,11 @@ def process_role() -> Role:
 def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
     root = package_root("sglang")
     if root is None:
-        _refuse(["package sglang is not installed"])
+        refuse(["package sglang is not installed"])
     findings = inspect_all(root, (*(hook.target for hook in hooks), *CALLED))
     drifted = [str(finding) for finding in findings if finding.verdict != "found"]
     if drifted:
-        _refuse(drifted)
+        refuse(drifted)
 
 
 def _apply(hooks: tuple[Hook, ...]) -> None:
@@ -63,52 +60,4 @@ def _apply(hooks: tuple[Hook, ...]) -> None:
     HookRegistry.apply_hooks()
     refused = [hook.target.path for hook in hooks if hook.target.path not in HookRegistry._patched]
     if refused:
-        _refuse([f"{path}: the engine did not apply the hook" for path in refused])
-
-
-def _refuse(reasons: list[str]) -> NoReturn:
-    receipts.emit("refused", engine=_engine_version(), reasons=reasons)
-    raise SystemExit("tetraspark: refusing to boot: " + "; ".join(reasons))
-
-
-def _engine_version() -> str:
-    try:
-        return version("sglang")
-    except ModuleNotFoundError:
-        return "not installed"
-
-
-def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: object) -> None:
-    """AFTER `Scheduler.__init__`: print the `engine` receipt; the ranks are the engine's own."""
-    from sglang.srt.distributed.parallel_state import get_tp_group
-
-    group = get_tp_group()
-    receipts.emit(
-        "engine",
-        rank=group.rank_in_group,
-        world=group.world_size,
-        engine=_engine_version(),
-        plugin=version("tetraspark"),
-        hooks=[hook.target.path for hook in HOOKS if hook.role == "scheduler"],
-    )
-
-
-def around_all_reduce(original: Callable[[Any, Any], Any], group: Any, tensor: Any) -> Any:
-    """AROUND `GroupCoordinator.all_reduce`: name the route of the first tensor-parallel one.
-
-    `tensor` is (rows, hidden) in the model's dtype. The engine's own transport does the work.
-    """
-    global _first_all_reduce
-    result = original(group, tensor)
-    if _first_all_reduce and group.unique_name.startswith("tp:"):
-        _first_all_reduce = False
-        receipts.emit(
-            "tp_all_reduce",
-            rank=group.rank_in_group,
-            world=group.world_size,
-            route="engine",
-            dtype=str(tensor.dtype).removeprefix("torch."),
-            shape=list(tensor.shape),
-            bytes=tensor.numel() * tensor.element_size(),
-        )
-    return result
+        refuse([f"{path}: the engine did not apply the hook" for path in refused])

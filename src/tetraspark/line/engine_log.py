@@ -40,7 +40,7 @@ CRASHED = re.compile(r"Segmentation fault|[Oo]ut of memory|core dumped")
 PEER_LOST = re.compile(
     r"Connection (?:closed|reset) by peer|remote worker crashing|Broken pipe|recvBytes failed"
     r"|remote error|DistStoreError|DistNetworkError|clients joined|^SIGQUIT|^Received sigquit"
-    r"|Timed out waiting .* (?:recv|send)"
+    r"|Timed out waiting .* (?:recv|send)|CollectiveError"
 )
 
 

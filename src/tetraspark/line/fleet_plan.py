@@ -67,6 +67,7 @@ def fleet_plan(loaded: LoadedSite) -> Plan:
         served_name=site.model.served_name,
         host=site.nodes[0].host or site.api.host,
         port=site.api.port,
+        transport="off",
         ranks=ranks,
         settings=tuple(found),
     )

@@ -14,6 +14,15 @@ from tetraspark.site.load import LoadedSite
 
 ENGINE = "0.5.23"
 LOOPBACK = "127.0.0.1"
+# Variable that the plugin reads -> the key it is rendered from.
+COLLECTIVES_ENV = (
+    ("TETRASPARK_TRANSPORT", "transport"),
+    ("TETRASPARK_MAX_REDUCE_BYTES", "max_reduce_bytes"),
+    ("TETRASPARK_MAX_GATHER_BYTES", "max_gather_bytes"),
+    ("TETRASPARK_LANES", "lanes"),
+    ("TETRASPARK_LATE_SECONDS", "late_seconds"),
+    ("TETRASPARK_FREEZE_SECONDS", "freeze_seconds"),
+)
 
 
 def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
@@ -26,6 +35,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         *_addresses(loaded, inventory, port),
         *_cpu_engine(loaded, inventory),
         *_plugin(loaded),
+        *_collectives(loaded),
         *settings.extra(loaded),
     ]
     ranks = tuple(
@@ -53,6 +63,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         served_name=site.model.served_name,
         host=site.api.host,
         port=port,
+        transport=site.collectives.transport if site.collectives else "off",
         ranks=ranks,
         settings=tuple(all_settings),
     )
@@ -121,6 +132,17 @@ def _cpu_engine(loaded: LoadedSite, inventory: Inventory) -> list[Setting]:
         reason = f"not installed here: {', '.join(inventory.standins)}"
         found.append(derived("env", "PYTHONPATH", path, reason, None))
     return found
+
+
+def _collectives(loaded: LoadedSite) -> list[Setting]:
+    """The transport and its limits, all of them, or nothing when the engine keeps its own."""
+    section = loaded.site.collectives
+    if section is None or section.transport == "off":
+        return []
+    return [
+        Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
+        for name, key in COLLECTIVES_ENV
+    ]
 
 
 def _plugin(loaded: LoadedSite) -> list[Setting]:

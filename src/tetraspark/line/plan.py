@@ -27,7 +27,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Plan:
-    """A line: its ranks, its public address, and every setting with its origin."""
+    """A line: its ranks, its public address, the transport of its small collectives ("off": the
+    engine's own), and every setting with its origin.
+    """
 
     line: str
     kind: Literal["local", "fleet"]
@@ -38,6 +40,7 @@ class Plan:
     served_name: str
     host: str
     port: int
+    transport: Literal["off", "shm"]
     ranks: tuple[RankCommand, ...]
     settings: tuple[Setting, ...]
 

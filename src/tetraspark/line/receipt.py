@@ -30,7 +30,13 @@ def wrong(lines: Iterable[Line], plan: Plan) -> list[Problem]:
     problems = []
     for line in receipts_of(lines):
         assert line.receipt is not None
-        wanted = {"rank": line.rank, "world": len(plan.ranks), "engine": plan.engine}
+        wanted = {
+            "rank": line.rank,
+            "world": len(plan.ranks),
+            "engine": plan.engine,
+            "transport": plan.transport,
+            "route": "engine" if plan.transport == "off" else plan.transport,
+        }
         for name, value in wanted.items():
             if name in line.receipt and line.receipt[name] != value:
                 problems.append(

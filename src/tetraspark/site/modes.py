@@ -10,6 +10,13 @@ FLEET_SECTIONS = ("image", "weights", "fabric", "ssh", "speculative", "engram", 
 FLEET_REQUIRED = ("image", "weights", "fabric")
 FLEET_NODE_KEYS = ("host", "ssh_host", "user", "devices", "nfs_server")
 FLEET_ENGINE_KEYS = ("head_mem_fraction",)
+COLLECTIVES_KEYS = (
+    "max_reduce_bytes",
+    "max_gather_bytes",
+    "lanes",
+    "late_seconds",
+    "freeze_seconds",
+)
 NFS_KEYS = ("nfs_server", "nfs_export", "nfs_volume", "nfs_clients")
 
 
@@ -26,6 +33,14 @@ def unused(document: Document) -> Iterator[Finding]:
         paths = [("weights", key) for key in NFS_KEYS]
         paths += [("nodes", i, "nfs_server") for i, _ in nodes_of(document)]
         yield from _set_but(document, paths, "`weights.mode`", mode, "nfs")
+    transport = table_at(document, "collectives").get("transport")
+    if transport == "off":
+        paths = [("collectives", key) for key in COLLECTIVES_KEYS]
+        yield from _set_but(document, paths, "`collectives.transport`", transport, "shm")
+    if transport == "shm" and document.get("kind") == "fleet":
+        path: KeyPath = ("collectives", "transport")
+        wanted = "a transport that reaches other hosts"
+        yield Finding(path, 'transport = "shm" in a fleet', wanted, 'set transport = "off"')
     topology = table_at(document, "fabric").get("topology")
     if topology in ("switch", "pair"):
         paths = [("fabric", "ring")]

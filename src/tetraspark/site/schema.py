@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tetraspark.site.collectives import Collectives
 from tetraspark.site.keypath import dotted
 from tetraspark.site.machines import Fabric, Image, Nccl, Node, Ring, Ssh, Weights
 from tetraspark.site.rules import cross_check
@@ -58,6 +59,9 @@ class Site(Section):
     api: Api = Field(description="where clients connect")
     deadlines: Deadlines = Field(
         default_factory=Deadlines, description="how long each phase may take"
+    )
+    collectives: Collectives | None = Field(
+        default=None, description="tetraspark's own collectives; without it they are off"
     )
     env: Mapping[str, str] = Field(
         default={}, description="further environment variables of every rank"
