@@ -18,6 +18,7 @@ from tetraspark.collectives import native
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.cuda_opening import cuda_opening
 from tetraspark.collectives.failure import CollectiveError
+from tetraspark.collectives.library import proxy
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.tensors import DTYPES
@@ -141,7 +142,7 @@ def summed(inputs: list[torch.Tensor]) -> bytes:
     """Return what the CPU kernel makes of all ranks' inputs."""
     out = torch.empty_like(inputs[0])
     places = (ctypes.c_void_p * len(inputs))(*(one.data_ptr() for one in inputs))
-    code = native.proxy().ts_reduce(
+    code = proxy().ts_reduce(
         out.data_ptr(), places, len(inputs), DTYPES[out.dtype], out.nbytes
     )
     assert code == native.DONE
