@@ -22,7 +22,7 @@ from one_gpu import DEVICE, Ranks
 
 from tetraspark.collectives.cuda_compiler import compile_source
 from tetraspark.collectives.cuda_driver import MappedHost, Module, capability
-from tetraspark.collectives.cuda_launch import Launcher, blocks_of
+from tetraspark.collectives.cuda_launch import Form, Launcher, form_of
 from tetraspark.collectives.cuda_source import Shape
 from tetraspark.collectives.endpoint import configure
 from tetraspark.collectives.flags import Dtype
@@ -60,7 +60,10 @@ extern "C" __global__ void copy(const __grid_constant__ args a) {
                 asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                              : "=r"(v[u].x), "=r"(v[u].y), "=r"(v[u].z), "=r"(v[u].w)
                              : "l"(out + i + u * step) : "memory");
-        for (int u = 0; u < 4; u++) sum.x += v[u].x, sum.y += v[u].y, sum.z += v[u].z, sum.w += v[u].w;
+        for (int u = 0; u < 4; u++) {
+            sum.x += v[u].x, sum.y += v[u].y;
+            sum.z += v[u].z, sum.w += v[u].w;
+        }
     }
     if (sum.x == 12345 && sum.y == 54321) ((uint4 *)a.device)[0] = sum;
 }
@@ -106,19 +109,19 @@ class Mirror:
         )  # fmt: skip
         self.launcher = Launcher(config, DEVICE, 0, 5.0, shape)
 
-    def time(self, nbytes: int, blocks: int | None = None) -> float:
-        """Return the time of one all-reduce in us; -1 where the result was wrong."""
+    def time(self, nbytes: int, form: Form | None = None) -> float:
+        """Return the time of one all-reduce in us; negative where the result was wrong."""
         x = torch.randn(nbytes // 2, dtype=torch.bfloat16, device=DEVICE)
         out = torch.zeros_like(x)
         request = reduce_request(2, Dtype.BF16, (nbytes // 2,), nbytes)
         request.input, request.output = x.data_ptr(), out.data_ptr()
         stream = torch.cuda.Stream(DEVICE)
         found = timed(
-            lambda: self.launcher.launch(request, torch.cuda.current_stream().cuda_stream, blocks),
+            lambda: self.launcher.launch(request, torch.cuda.current_stream().cuda_stream, form),
             stream,
         )
         right = torch.equal(out, x + x) and not self.launcher.report.valid
-        return found if right else -1.0
+        return found if right else -found
 
 
 def floors(nbytes: int, module: Module, host: int, device: int) -> tuple[float, ...]:
@@ -171,24 +174,21 @@ def contended(world: int, nbytes: int) -> float:
 
 
 def tune() -> None:
-    """Print the all-reduce over lanes, blocks, threads and loads in flight."""
-    sizes = (16384, 61440, 262144, 491520, 983040)
-    print("# tune: pull threads unroll lanes blocks | " + " ".join(map(str, sizes)))
-    for pull in (True, False):
-        for threads, unroll in ((256, 4), (512, 2), (512, 4), (1024, 2), (1024, 4)):
-            for lanes in (1, 2, 4):
-                if not pull and (threads, unroll) != (512, 4):
-                    continue
-                mirror = Mirror(lanes, Shape(2, threads, unroll), pull=pull)
-                for blocks in (1, 2, 4, 8):
-                    if lanes * blocks > 16:
-                        continue
-                    times = [mirror.time(nbytes, blocks) for nbytes in sizes]
-                    row = " ".join(f"{one:8.2f}" for one in times)
-                    print(
-                        f"{int(pull)} {threads:5} {unroll} {lanes} {blocks:2} | {row}", flush=True
-                    )
-                mirror.launcher.close()
+    """Print the all-reduce over forms of a launch, threads, loads in flight and delivery."""
+    sizes = (16384, 32768, 61440, 131072, 262144, 491520, 983040, 2097152)
+    forms = [Form()] + [Form(s, r) for s, r in ((2, 4), (2, 8), (4, 4), (4, 8), (4, 16), (8, 8))]
+    print("# tune: pull threads unroll lanes stagers reducers | " + " ".join(map(str, sizes)))
+    kept = []
+    for pull, threads, unroll, lanes in (
+        (True, 512, 4, 4), (True, 512, 2, 4), (True, 1024, 2, 4), (True, 256, 4, 4),
+        (True, 512, 4, 2), (True, 512, 4, 1), (False, 512, 4, 4),
+    ):  # fmt: skip
+        mirror = Mirror(lanes, Shape(2, threads, unroll), pull=pull)
+        kept.append(mirror)
+        for form in forms:
+            row = " ".join(f"{mirror.time(nbytes, form):8.2f}" for nbytes in sizes)
+            told = f"{int(pull)} {threads:4} {unroll} {lanes} {form.stagers} {form.reducers:2}"
+            print(f"{told} | {row}", flush=True)
 
 
 def main() -> int:
@@ -199,17 +199,16 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("FAIL no CUDA device: torch sees none")
         return 1
-    print(
-        f"# {torch.cuda.get_device_name(0)}, torch {torch.__version__}, bf16, one GPU, itself its peer"
-    )
+    print(f"# {torch.cuda.get_device_name(0)}, torch {torch.__version__}, bf16, itself its peer")
     print(f"# median of {REPLAYS} replays of {CALLS} calls, us; NCCL: not possible on one GPU")
+    torch.zeros(1, device=DEVICE)  # makes the context that pinning needs
     memory = mmap.mmap(-1, 4096 + max(SIZES))
     pinned = MappedHost(addressof(c_char.from_buffer(memory)), 4096 + max(SIZES))
     source = compile_source(FLOORS, capability(DEVICE))
     module = Module(source, ("empty", "trip", "copy"))
     scratch = torch.randn(max(SIZES) // 4, device=DEVICE)
     mirrors = {lanes: Mirror(lanes) for lanes in (1, 4)}
-    print("#   bytes    empty     trip there+back  1 lane 4 lanes  4 lanes/there+back  blocks")
+    print("#   bytes    empty     trip there+back  1 lane 4 lanes  4 lanes/there+back")
     wrong = 0
     for nbytes in SIZES:
         floor = floors(nbytes, module, pinned.device, scratch.data_ptr())
@@ -217,7 +216,7 @@ def main() -> int:
         wrong += min(times) < 0
         cells = " ".join(f"{one:8.2f}" for one in (*floor, *times))
         print(
-            f"{nbytes:9} {cells}   {times[1] / floor[2]:6.2f}   {blocks_of(nbytes, 4) * 4}",
+            f"{nbytes:9} {cells}   {times[1] / floor[2]:6.2f}   {form_of(nbytes)}",
             flush=True,
         )
     print("# all ranks on this GPU, sharing its link: slowest rank, us")

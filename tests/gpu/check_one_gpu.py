@@ -370,7 +370,7 @@ def host_abort() -> None:
 
 
 def boundary_deadline() -> None:
-    """A step that is not over at the deadline raises, naming this rank, though no peer is at fault."""
+    """A step that is not over at the deadline raises and names this rank."""
     ranks = Ranks(2, **SMALL)
     try:
         took = 0.0

@@ -1,4 +1,4 @@
-"""Ranks as processes, rank r on GPU r modulo their number: bits, graphs, a killed and a stopped rank.
+"""Ranks as processes, rank r on GPU r modulo their number: bits, graphs, lost ranks.
 
 With more ranks than GPUs the kernels take turns by time slicing: correctness only, no speed.
 Run: `python tests/gpu/check_processes.py [--ranks W]`; prints PASS or FAIL a case, exits 1 on FAIL.

@@ -142,9 +142,7 @@ def summed(inputs: list[torch.Tensor]) -> bytes:
     """Return what the CPU kernel makes of all ranks' inputs."""
     out = torch.empty_like(inputs[0])
     places = (ctypes.c_void_p * len(inputs))(*(one.data_ptr() for one in inputs))
-    code = proxy().ts_reduce(
-        out.data_ptr(), places, len(inputs), DTYPES[out.dtype], out.nbytes
-    )
+    code = proxy().ts_reduce(out.data_ptr(), places, len(inputs), DTYPES[out.dtype], out.nbytes)
     assert code == native.DONE
     return raw(out)
 

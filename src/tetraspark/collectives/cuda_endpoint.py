@@ -127,10 +127,8 @@ class CudaEndpoint(Endpoint):
                 report.mine,
                 report.theirs,
             )
-            shape = tuple(report.dims[: report.ndim])
-            if not shape:
-                region = self._region(report.peer)
-                _, shape = self._header(report.peer, region, report.sequence, report.theirs)
+            region = self._region(report.peer)
+            _, shape = self._header(report.peer, region, report.sequence, report.theirs)
             failure.ndim = len(shape)
             failure.dims[: len(shape)] = shape
             self.state.failed = 1

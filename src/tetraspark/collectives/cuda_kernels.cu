@@ -1,7 +1,10 @@
 /* One-shot all-reduce and all-gather through mapped host memory; docs/cuda-collectives.md.
  *
- * Grid (blocks a stripe, stripes). A launch is one operation: stage, publish, wait, check, reduce
- * or copy, advance. Nothing in a launch waits for another block of the same launch.
+ * A launch is one operation: stage, publish, wait, reduce or copy, advance. Two forms:
+ * - a block a stripe (grid 1 x stripes) does all steps for it and waits for no other block;
+ * - for large operations (grid blocks x 1) the first d.stagers blocks stage stripe after stripe,
+ *   one block polls, the others reduce what has arrived: reads and writes cross PCIe together.
+ * No line of host memory is read by two blocks: the GPU serves such reads one after the other.
  */
 
 #define TS_POLLS 1024u
@@ -9,15 +12,20 @@
 #define TS_ALL 0xffffffffu
 
 struct ts_shared {
-    u32 sequence, publish, verdict;
+    u32 sequence, verdict;
+};
+
+/* A share of a stripe: every count-th run of TS_THREADS pieces, from the index-th on. */
+struct ts_share {
+    u32 index, count;
 };
 
 /* ---- loads and stores with their scopes ------------------------------------------------------- */
 
-TS_FN u64 load_acquire(u64 at) {
-    u64 value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-    return value;
+/* Flag and digest in one load, so that a right flag costs one trip over PCIe. */
+TS_FN void load_flag(u64 at, u64 &flag, u64 &digest) {
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(flag), "=l"(digest) : "l"(at) : "memory");
 }
 
 TS_FN u64 load_relaxed(u64 at) {
@@ -26,7 +34,7 @@ TS_FN u64 load_relaxed(u64 at) {
     return value;
 }
 
-TS_FN void store_flag(u64 at, u64 value) {
+TS_FN void store_long(u64 at, u64 value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
@@ -41,6 +49,16 @@ TS_FN u32 add_acq_rel(u32 *at, u32 value) {
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
                  : "=r"(old) : "l"(at), "r"(value) : "memory");
     return old;
+}
+
+TS_FN u32 load_acquire_gpu(const u32 *at) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+TS_FN void store_release_gpu(u32 *at, u32 value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
 TS_FN u64 now_ns() {
@@ -81,7 +99,7 @@ TS_PIECE(1, u32, "r", "u8")
 
 /* The first finding stays: later launches do nothing, and the host reads the report. */
 static __device__ void poison(const ts_device &d, u32 kind, u32 peer, u32 stripe, u32 sequence,
-                              u64 mine, u64 theirs, u64 waited, const ts_header *header) {
+                              u64 mine, u64 theirs, u64 waited) {
     ts_state *state = (ts_state *)d.state;
     if (atomicCAS(&state->poison, 0u, kind) != 0u) return;
     volatile ts_report *report = (volatile ts_report *)d.report;
@@ -92,8 +110,6 @@ static __device__ void poison(const ts_device &d, u32 kind, u32 peer, u32 stripe
     report->mine = mine;
     report->theirs = theirs;
     report->waited_ns = waited;
-    report->ndim = header ? header->ndim : 0u;
-    for (u32 i = 0; i < TS_MAX_DIMS; i++) report->dims[i] = header ? header->dims[i] : 0u;
     fence_system();
     report->valid = 1u;
 }
@@ -104,8 +120,8 @@ static __device__ void poison(const ts_device &d, u32 kind, u32 peer, u32 stripe
 static __device__ u32 enter(const ts_config &c, const ts_device &d, ts_shared &shared) {
     if (threadIdx.x == 0) {
         const volatile ts_state *state = (const volatile ts_state *)d.state;
-        u32 poisoned = state->poison;
-        shared.sequence = poisoned ? 0u : ts_next_sequence(state->sequence);
+        u32 sequence = state->sequence, poisoned = state->poison;
+        shared.sequence = poisoned ? 0u : ts_next_sequence(sequence);
         shared.verdict = 0u;
         if (shared.sequence && blockIdx.x == 0 && blockIdx.y == 0)
             store_word(c.base[c.rank] + c.progress + TS_DOORBELL, shared.sequence);
@@ -114,33 +130,28 @@ static __device__ u32 enter(const ts_config &c, const ts_device &d, ts_shared &s
     return shared.sequence;
 }
 
-/* Three 16-byte stores a place; the own send slot always has the header, for the host. */
-static __device__ void stage_header(const ts_config &c, const ts_request &r, u32 sequence, u64 flag) {
-    if (blockIdx.x || blockIdx.y) return;
-    u32 part = threadIdx.x % 4u, place = threadIdx.x / 4u;
-    if (part == 3u || place > (c.pull ? 0u : TS_PEERS)) return;
-    u64 at = c.base[c.rank] + ts_send_slot(c, r.op, sequence);
-    if (place) at = ts_target(c, place - 1u + (place - 1u >= c.rank), r.op, sequence);
+/* The header in the own send slot, in three 16-byte stores; only hosts read it, to name shapes. */
+static __device__ void stage_header(const ts_config &c, const ts_request &r, u32 sequence) {
+    u32 part = threadIdx.x;
+    if (part > 2u) return;
+    u64 flag = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank]));
+    u32 words[12] = {(u32)flag, (u32)(flag >> 32), r.ndim};
+#pragma unroll
+    for (u32 i = 0; i < TS_MAX_DIMS; i++) words[3 + i] = r.dims[i];
     ts_piece<16> piece;
-    u32 word = part * 4u;
-    u32 words[4];
-    for (u32 i = 0; i < 4; i++, word++) {
-        u32 value = 0u;
-        if (word == 0) value = (u32)flag;
-        else if (word == 1) value = (u32)(flag >> 32);
-        else if (word == 2) value = r.ndim;
-        else if (word < 3 + TS_MAX_DIMS) value = r.dims[word - 3];
-        words[i] = value;
-    }
-    piece.x = words[0], piece.y = words[1], piece.z = words[2], piece.w = words[3];
-    piece.store(at + part * 16u);
+    piece.x = part == 0u ? words[0] : part == 1u ? words[4] : words[8];
+    piece.y = part == 0u ? words[1] : part == 1u ? words[5] : words[9];
+    piece.z = part == 0u ? words[2] : part == 1u ? words[6] : words[10];
+    piece.w = part == 0u ? words[3] : part == 1u ? words[7] : words[11];
+    piece.store(c.base[c.rank] + ts_send_slot(c, r.op, sequence) + part * 16u);
 }
 
-/* Copies elements [first, end) of the input, V bytes each, to where peers will read them. */
+/* Copies pieces [first, end) of the input, V bytes each, to where peers will read them. */
 template <int V>
-static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, u32 first, u32 end) {
-    u32 step = gridDim.x * TS_THREADS, targets = c.pull ? 1u : TS_PEERS;
-    for (u32 at = first + blockIdx.x * TS_THREADS + threadIdx.x; at < end; at += step * TS_UNROLL) {
+static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, u32 first, u32 end,
+                             ts_share share) {
+    u32 step = share.count * TS_THREADS, targets = c.pull ? 1u : TS_PEERS;
+    for (u32 at = first + share.index * TS_THREADS + threadIdx.x; at < end; at += step * TS_UNROLL) {
         ts_piece<V> piece[TS_UNROLL];
 #pragma unroll
         for (u32 u = 0; u < TS_UNROLL; u++)
@@ -154,48 +165,46 @@ static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequen
     }
 }
 
-/* The block that completes a stripe publishes its flag to every peer. */
-static __device__ void publish(const ts_config &c, const ts_device &d, u32 sequence, u64 flag) {
-    u32 stripe = blockIdx.y, complete = 1u;
-    __syncthreads();
-    if (threadIdx.x >= 32u) return;
-    if (gridDim.x > 1u) {
-        if (threadIdx.x == 0) {
-            u32 *staged = &((ts_state *)d.state)->staged[stripe];
-            complete = add_acq_rel(staged, 1u) + 1u == gridDim.x;
-            if (complete) *staged = 0u;
-        }
-        complete = __shfl_sync(TS_ALL, complete, 0);
-        __syncwarp();
+/* First warp, once a stripe is staged and a barrier has passed: its flag, to every peer. */
+static __device__ void publish(const ts_config &c, const ts_request &r, u32 sequence, u32 stripe,
+                               bool account) {
+    u32 lane = threadIdx.x, peer = (c.rank + 1u + lane) % TS_WORLD;
+    u64 place = 0;
+    if (lane < TS_PEERS) {
+        place = c.base[peer] + ts_flag_place(c, peer, c.rank, sequence, stripe);
+        store_long(place + 8u, ts_digest(r, c.rank));
+        fence_system();
+        store_long(place, ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank])));
     }
-    if (!complete || threadIdx.x >= TS_PEERS) return;
-    u32 peer = (c.rank + 1u + threadIdx.x) % TS_WORLD;
-    fence_system();
-    store_flag(c.base[peer] + ts_flag_place(c, peer, c.rank, sequence, stripe), flag);
+    if (!account) return;
     u64 progress = c.base[c.rank] + c.progress;
-    if (stripe == 0u && threadIdx.x == 0) store_word(progress + TS_POSTED, sequence);
-    u32 entry = peer * TS_MAX_LANES + c.route[peer][stripe];
-    store_word(progress + TS_ACKED + entry * 4u, sequence);
+    store_word(progress + TS_ACKED + lane * 4u, sequence);
+    if (lane == 0) store_word(progress + TS_POSTED, sequence);
 }
 
-/* First warp: one lane a peer polls this block's stripe, a second one stripe 0 (the header's). */
-static __device__ void wait(const ts_config &c, const ts_request &r, const ts_device &d,
-                            u32 sequence, ts_shared &shared) {
-    u32 lane = threadIdx.x, slot = lane % 8u, stripe = lane < 8u ? blockIdx.y : 0u;
-    bool pending = slot < TS_PEERS && (lane < 8u || (lane < 16u && blockIdx.y));
-    u32 peer = slot + (slot >= c.rank);
-    u64 place = 0, expected = 0, seen = 0, started = 0, waited = 0;
-    if (pending) {
+/* A whole warp: one lane a peer polls its flag of one stripe; `local`, if any, must be reached too.
+ * Returns 0, or the kind of what was wrong, the same on all lanes; the group is then poisoned. */
+static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
+                           u32 stripe, const u32 *local) {
+    u32 lane = threadIdx.x % 32u, peer = lane + (lane >= c.rank);
+    bool far = lane < TS_PEERS, pending = far || (local && lane == 31u);
+    u64 place = 0, expected = 0, shape = 0, seen = 0, digest = 0, started = 0, waited = 0;
+    if (far) {
         place = c.base[c.rank] + ts_flag_place(c, c.rank, peer, sequence, stripe);
         expected = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[peer]));
+        shape = ts_digest(r, peer);
     }
     u32 bad = 0u, polls = 0u;
     for (;;) {
-        if (pending) {
-            seen = load_acquire(place);
+        if (pending && far) {
+            load_flag(place, seen, digest);
             u32 found = ts_judge(seen, expected, sequence);
             pending = found == TS_PENDING;
             bad = pending ? 0u : found;
+            /* The two words of a load are not ordered; once the flag is acquired the digest is. */
+            if (!found && digest != shape && load_relaxed(place + 8u) != shape) bad = TS_MISMATCH;
+        } else if (pending) {
+            pending = load_acquire_gpu(local) != sequence;
         }
         if (__any_sync(TS_ALL, bad) || !__any_sync(TS_ALL, pending)) break;
         if (++polls % TS_POLLS == 0u) {
@@ -209,44 +218,18 @@ static __device__ void wait(const ts_config &c, const ts_request &r, const ts_de
             }
             stop = __shfl_sync(TS_ALL, stop, 0);
             waited = __shfl_sync(TS_ALL, waited, 0);
-            if (stop && pending) bad = stop;
-            if (stop) break;
+            if (stop && pending && far) bad = stop;
+            if (__any_sync(TS_ALL, bad)) break;
         }
     }
     u32 wrong = __ballot_sync(TS_ALL, bad != 0u);
-    if (wrong && lane == __ffs(wrong) - 1) {
+    if (!wrong) return 0u;
+    u32 first = __ffs(wrong) - 1;
+    if (lane == first) {
         u64 mine = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank]));
-        poison(d, bad, peer, stripe, sequence, mine, seen, waited, nullptr);
-        shared.verdict = bad;
+        poison(d, bad, peer, stripe, sequence, mine, seen, waited);
     }
-}
-
-/* First warp: a peer whose flag is right and whose shape is not is a mismatch too. */
-static __device__ void check_header(const ts_config &c, const ts_request &r, const ts_device &d,
-                                    u32 sequence, ts_shared &shared) {
-    u32 lane = threadIdx.x;
-    if (lane >= TS_PEERS) return;
-    u32 peer = lane + (lane >= c.rank);
-    ts_header header;
-    u64 at = ts_arrived(c, peer, r.op, sequence);
-    ts_piece<16> part[3];
-    for (u32 i = 0; i < 3; i++) part[i].load(at + i * 16u);
-    header.flag = (u64)part[0].y << 32 | part[0].x;
-    header.ndim = part[0].z;
-    header.dims[0] = part[0].w;
-    for (u32 i = 0; i < 2; i++) {
-        header.dims[1 + 4 * i] = part[1 + i].x, header.dims[2 + 4 * i] = part[1 + i].y;
-        header.dims[3 + 4 * i] = part[1 + i].z;
-        if (4 + 4 * i < TS_MAX_DIMS) header.dims[4 + 4 * i] = part[1 + i].w;
-    }
-    u64 expected = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[peer]));
-    u32 bad = header.flag != expected ? TS_STALE_HEADER
-                                      : (ts_same_shape(header, r, peer) ? 0u : TS_MISMATCH);
-    if (bad) {
-        u64 mine = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank]));
-        poison(d, bad, peer, 0u, sequence, mine, header.flag, 0u, &header);
-        shared.verdict = bad;
-    }
+    return __shfl_sync(TS_ALL, bad, first);
 }
 
 /* The block that completes the grid moves the epoch; a poisoned launch never gets here whole. */
@@ -256,6 +239,8 @@ static __device__ void advance(const ts_config &c, const ts_device &d, u32 seque
     u32 blocks = gridDim.x * gridDim.y;
     if (blocks > 1u && add_acq_rel(&state->tail, 1u) + 1u != blocks) return;
     state->tail = 0u;
+    for (u32 i = 0; d.stagers && i < TS_MAX_LANES; i++)
+        state->staged[i] = state->published[i] = state->arrived[i] = 0u;
     state->sequence = sequence;
     store_word(c.base[c.rank] + c.progress + TS_COMPLETED, sequence);
 }
@@ -327,111 +312,182 @@ template <typename T> TS_FN ts_piece<16> sum_pieces(const ts_piece<16> *from) {
 
 /* ---- the operations ---------------------------------------------------------------------------------- */
 
-/* Loads of the first round are on their way while the headers are read. */
-template <typename T>
-static __device__ void all_reduce(const ts_config &c, const ts_request &r, const ts_device &d) {
-    __shared__ ts_shared shared;
-    u32 sequence = enter(c, d, shared);
-    if (!sequence) return;
-    u32 units = ts_units(r.bytes[c.rank]);
-    u32 first = ts_stripe_first(units, gridDim.y, blockIdx.y);
-    u32 end = ts_stripe_first(units, gridDim.y, blockIdx.y + 1u);
-    u64 flag = ts_flag_pack(sequence, r.op, r.dtype, units);
-    stage_header(c, r, sequence, flag);
-    stage<16>(c, r, sequence, first, end);
-    publish(c, d, sequence, flag);
-    if (threadIdx.x < 32u) wait(c, r, d, sequence, shared);
-    __syncthreads();
-    if (shared.verdict) return;
-    u64 from[TS_WORLD];
+/* T: the dtype's arithmetic. Pieces are 16 bytes. */
+template <typename T> struct ts_all_reduce {
+    static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                        u32 stripe, ts_share share) {
+        u32 units = ts_units(r.bytes[c.rank]);
+        stage<16>(c, r, sequence, ts_stripe_first(units, c.lanes, stripe),
+                  ts_stripe_first(units, c.lanes, stripe + 1u), share);
+    }
+
+    static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                         u32 stripe, ts_share share) {
+        u32 units = ts_units(r.bytes[c.rank]);
+        u32 first = ts_stripe_first(units, c.lanes, stripe);
+        u32 end = ts_stripe_first(units, c.lanes, stripe + 1u), step = share.count * TS_THREADS;
+        u64 from[TS_WORLD];
 #pragma unroll
-    for (u32 rank = 0; rank < TS_WORLD; rank++)
-        from[rank] = rank == c.rank ? r.input : ts_arrived(c, rank, r.op, sequence) + TS_LINE;
-    u32 step = gridDim.x * TS_THREADS, at = first + blockIdx.x * TS_THREADS + threadIdx.x;
-    bool checked = false;
-    do {
-        ts_piece<16> piece[TS_UNROLL][TS_WORLD];
+        for (u32 rank = 0; rank < TS_WORLD; rank++)
+            from[rank] = rank == c.rank ? r.input : ts_arrived(c, rank, r.op, sequence) + TS_LINE;
+        for (u32 at = first + share.index * TS_THREADS + threadIdx.x; at < end; at += step * TS_UNROLL) {
+            ts_piece<16> piece[TS_UNROLL][TS_WORLD];
 #pragma unroll
-        for (u32 u = 0; u < TS_UNROLL; u++)
+            for (u32 u = 0; u < TS_UNROLL; u++)
+#pragma unroll
+                for (u32 rank = 0; rank < TS_WORLD; rank++)
+                    if (at + u * step < end)
+                        piece[u][rank].load(from[rank] + (u64)(at + u * step) * 16u);
+#pragma unroll
+            for (u32 u = 0; u < TS_UNROLL; u++)
+                if (at + u * step < end)
+                    sum_pieces<T>(piece[u]).store(r.output + (u64)(at + u * step) * 16u);
+        }
+    }
+};
+
+/* V: bytes a piece, dividing every row, offset and address. */
+template <int V> struct ts_all_gather {
+    static __device__ void bounds(const ts_request &r, const ts_config &c, u32 rank, u32 stripe,
+                                  u32 &first, u32 &end) {
+        u32 units = ts_units(r.bytes[rank]), bytes = (u32)r.bytes[rank];
+        u32 low = ts_stripe_first(units, c.lanes, stripe) * TS_UNIT;
+        u32 high = ts_stripe_first(units, c.lanes, stripe + 1u) * TS_UNIT;
+        first = (low < bytes ? low : bytes) / V;
+        end = (high < bytes ? high : bytes) / V;
+    }
+
+    static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                        u32 stripe, ts_share share) {
+        u32 first, end;
+        bounds(r, c, c.rank, stripe, first, end);
+        stage<V>(c, r, sequence, first, end, share);
+    }
+
+    static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                         u32 stripe, ts_share share) {
+        u64 from[TS_WORLD];
+        u32 first[TS_WORLD], count[TS_WORLD], most = 0u;
+#pragma unroll
+        for (u32 rank = 0; rank < TS_WORLD; rank++) {
+            u32 end;
+            bounds(r, c, rank, stripe, first[rank], end);
+            count[rank] = end - first[rank];
+            most = count[rank] > most ? count[rank] : most;
+            from[rank] = rank == c.rank ? r.input : ts_arrived(c, rank, r.op, sequence) + TS_LINE;
+        }
+        u32 step = share.count * TS_THREADS;
+        for (u32 at = share.index * TS_THREADS + threadIdx.x; at < most; at += step) {
+            ts_piece<V> piece[TS_WORLD];
 #pragma unroll
             for (u32 rank = 0; rank < TS_WORLD; rank++)
-                if (at + u * step < end) piece[u][rank].load(from[rank] + (u64)(at + u * step) * 16u);
-        if (!checked) {
-            check_header(c, r, d, sequence, shared);
-            __syncthreads();
-            if (shared.verdict) return;
-            checked = true;
-        }
+                if (at < count[rank]) piece[rank].load(from[rank] + (u64)(first[rank] + at) * V);
 #pragma unroll
-        for (u32 u = 0; u < TS_UNROLL; u++)
-            if (at + u * step < end)
-                sum_pieces<T>(piece[u]).store(r.output + (u64)(at + u * step) * 16u);
-        at += step * TS_UNROLL;
-    } while (at < end);
+            for (u32 rank = 0; rank < TS_WORLD; rank++)
+                if (at < count[rank])
+                    piece[rank].store(r.output + ts_gathered(r, rank, (first[rank] + at) * V));
+        }
+    }
+};
+
+/* ---- the two forms of a launch -------------------------------------------------------------------------- */
+
+template <typename Op>
+static __device__ void whole_stripe(const ts_config &c, const ts_request &r, const ts_device &d,
+                                    u32 sequence, ts_shared &shared) {
+    u32 stripe = blockIdx.y;
+    if (stripe == 0u) stage_header(c, r, sequence);
+    Op::stage_stripe(c, r, sequence, stripe, {0u, 1u});
+    __syncthreads();
+    if (threadIdx.x < 32u) {
+        publish(c, r, sequence, stripe, stripe == 0u);
+        u32 bad = wait(c, r, d, sequence, stripe, nullptr);
+        if (bad && threadIdx.x == 0) shared.verdict = bad;
+    }
+    __syncthreads();
+    if (shared.verdict) return;
+    Op::finish_stripe(c, r, sequence, stripe, {0u, 1u});
     advance(c, d, sequence);
 }
 
-/* V: bytes an access, dividing every row, offset and address. */
-template <int V>
-static __device__ void all_gather(const ts_config &c, const ts_request &r, const ts_device &d) {
+/* The last block to have staged a stripe publishes it, to the peers and to the own poller. */
+template <typename Op>
+static __device__ void stager(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence) {
+    ts_state *state = (ts_state *)d.state;
+    if (blockIdx.x == 0) stage_header(c, r, sequence);
+    for (u32 stripe = 0; stripe < c.lanes; stripe++) {
+        Op::stage_stripe(c, r, sequence, stripe, {blockIdx.x, d.stagers});
+        __syncthreads();
+        if (threadIdx.x >= 32u) continue;
+        u32 last = 0u;
+        if (threadIdx.x == 0) last = add_acq_rel(&state->staged[stripe], 1u) + 1u == d.stagers;
+        last = __shfl_sync(TS_ALL, last, 0);
+        __syncwarp(); /* what lane 0 acquired, the lanes that publish must have seen */
+        if (!last) continue;
+        publish(c, r, sequence, stripe, stripe + 1u == c.lanes);
+        if (threadIdx.x == 0) store_release_gpu(&state->published[stripe], sequence);
+    }
+    advance(c, d, sequence);
+}
+
+/* A warp a stripe polls the peers' flags and tells the reducers through device memory. */
+static __device__ void poller(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
+                              ts_shared &shared) {
+    ts_state *state = (ts_state *)d.state;
+    u32 stripe = threadIdx.x / 32u;
+    if (stripe < c.lanes) {
+        u32 bad = wait(c, r, d, sequence, stripe, &state->published[stripe]);
+        if (threadIdx.x % 32u == 0) {
+            if (bad) shared.verdict = bad;
+            else store_release_gpu(&state->arrived[stripe], sequence);
+        }
+    }
+    __syncthreads();
+    if (!shared.verdict) advance(c, d, sequence);
+}
+
+template <typename Op>
+static __device__ void reducer(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
+                               ts_shared &shared) {
+    ts_state *state = (ts_state *)d.state;
+    ts_share share = {blockIdx.x - d.stagers - 1u, gridDim.x - d.stagers - 1u};
+    for (u32 stripe = 0; stripe < c.lanes; stripe++) {
+        if (threadIdx.x == 0)
+            while (load_acquire_gpu(&state->arrived[stripe]) != sequence)
+                if (load_acquire_gpu(&state->poison)) {
+                    shared.verdict = 1u;
+                    break;
+                }
+        __syncthreads();
+        if (shared.verdict) return;
+        Op::finish_stripe(c, r, sequence, stripe, share);
+    }
+    advance(c, d, sequence);
+}
+
+template <typename Op>
+static __device__ void operate(const ts_config &c, const ts_request &r, const ts_device &d) {
     __shared__ ts_shared shared;
     u32 sequence = enter(c, d, shared);
     if (!sequence) return;
-    u64 from[TS_WORLD];
-    u32 first[TS_WORLD], end[TS_WORLD], most = 0u;
-#pragma unroll
-    for (u32 rank = 0; rank < TS_WORLD; rank++) {
-        u32 units = ts_units(r.bytes[rank]), bytes = (u32)r.bytes[rank];
-        u32 low = ts_stripe_first(units, gridDim.y, blockIdx.y) * TS_UNIT;
-        u32 high = ts_stripe_first(units, gridDim.y, blockIdx.y + 1u) * TS_UNIT;
-        first[rank] = (low < bytes ? low : bytes) / V;
-        end[rank] = (high < bytes ? high : bytes) / V;
-        if (end[rank] - first[rank] > most) most = end[rank] - first[rank];
-        from[rank] = rank == c.rank ? r.input : ts_arrived(c, rank, r.op, sequence) + TS_LINE;
-    }
-    u64 flag = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank]));
-    stage_header(c, r, sequence, flag);
-#pragma unroll
-    for (u32 rank = 0; rank < TS_WORLD; rank++)
-        if (rank == c.rank) stage<V>(c, r, sequence, first[rank], end[rank]);
-    publish(c, d, sequence, flag);
-    if (threadIdx.x < 32u) wait(c, r, d, sequence, shared);
-    __syncthreads();
-    if (shared.verdict) return;
-    u32 at = blockIdx.x * TS_THREADS + threadIdx.x;
-    bool checked = false;
-    do {
-        ts_piece<V> piece[TS_WORLD];
-#pragma unroll
-        for (u32 rank = 0; rank < TS_WORLD; rank++)
-            if (at < end[rank] - first[rank]) piece[rank].load(from[rank] + (u64)(first[rank] + at) * V);
-        if (!checked) {
-            check_header(c, r, d, sequence, shared);
-            __syncthreads();
-            if (shared.verdict) return;
-            checked = true;
-        }
-#pragma unroll
-        for (u32 rank = 0; rank < TS_WORLD; rank++)
-            if (at < end[rank] - first[rank])
-                piece[rank].store(r.output + ts_gathered(r, rank, (first[rank] + at) * V));
-        at += gridDim.x * TS_THREADS;
-    } while (at < most);
-    advance(c, d, sequence);
+    if (!d.stagers) whole_stripe<Op>(c, r, d, sequence, shared);
+    else if (blockIdx.x < d.stagers) stager<Op>(c, r, d, sequence);
+    else if (blockIdx.x == d.stagers) poller(c, r, d, sequence, shared);
+    else reducer<Op>(c, r, d, sequence, shared);
 }
 
-#define TS_KERNEL(name, body)                                                                     \
+#define TS_KERNEL(name, ...)                                                                      \
     extern "C" __global__ void __launch_bounds__(TS_THREADS)                                      \
         name(const __grid_constant__ ts_config c, const __grid_constant__ ts_request r,           \
              const __grid_constant__ ts_device d) {                                               \
-        body(c, r, d);                                                                            \
+        operate<__VA_ARGS__>(c, r, d);                                                            \
     }
 
-TS_KERNEL(ts_all_reduce_bf16, all_reduce<ts_bf16>)
-TS_KERNEL(ts_all_reduce_fp16, all_reduce<ts_fp16>)
-TS_KERNEL(ts_all_reduce_fp32, all_reduce<ts_fp32>)
-TS_KERNEL(ts_all_gather_16, all_gather<16>)
-TS_KERNEL(ts_all_gather_8, all_gather<8>)
-TS_KERNEL(ts_all_gather_4, all_gather<4>)
-TS_KERNEL(ts_all_gather_2, all_gather<2>)
-TS_KERNEL(ts_all_gather_1, all_gather<1>)
+TS_KERNEL(ts_all_reduce_bf16, ts_all_reduce<ts_bf16>)
+TS_KERNEL(ts_all_reduce_fp16, ts_all_reduce<ts_fp16>)
+TS_KERNEL(ts_all_reduce_fp32, ts_all_reduce<ts_fp32>)
+TS_KERNEL(ts_all_gather_16, ts_all_gather<16>)
+TS_KERNEL(ts_all_gather_8, ts_all_gather<8>)
+TS_KERNEL(ts_all_gather_4, ts_all_gather<4>)
+TS_KERNEL(ts_all_gather_2, ts_all_gather<2>)
+TS_KERNEL(ts_all_gather_1, ts_all_gather<1>)

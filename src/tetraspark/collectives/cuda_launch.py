@@ -1,6 +1,7 @@
 """Launches operations of one rank: the device's epoch, the kernels, and the grid of each size."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -8,7 +9,7 @@ from tetraspark.collectives import native
 from tetraspark.collectives.cuda_compiler import compile_source
 from tetraspark.collectives.cuda_driver import Module, PinnedStructure, capability
 from tetraspark.collectives.cuda_source import (
-    REDUCERS,
+    REDUCERS_OF,
     WIDTHS,
     Shape,
     gatherer,
@@ -18,16 +19,28 @@ from tetraspark.collectives.cuda_source import (
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
 from tetraspark.collectives.flags import Dtype, Op
 
-BLOCK_BYTES = 32 << 10
-"""A stripe gets one block for each of these, measured; a block's loads are then about four deep."""
-MAX_BLOCKS = 16
-"""Blocks of one launch; more gained nothing over PCIe and would take SMs from the model."""
+SPLIT_BYTES = 128 << 10
+"""From here on a launch is split by role, measured: below, its longer chain costs more."""
+STAGERS = 4
+REDUCERS = 8
+"""Blocks of a split launch, beside the one that polls; more gained nothing over PCIe."""
 
 
-def blocks_of(nbytes: int, stripes: int) -> int:
-    """Return the blocks of each stripe for an operation of `nbytes` a rank."""
-    wanted = -(-nbytes // (stripes * BLOCK_BYTES))
-    return max(1, min(wanted, MAX_BLOCKS // stripes))
+@dataclass(frozen=True)
+class Form:
+    """How an operation is spread over blocks; no peer sees it. `stagers` 0: a block a stripe."""
+
+    stagers: int = 0
+    reducers: int = 0
+
+    def grid(self, stripes: int) -> tuple[int, int]:
+        """Return the grid of a launch."""
+        return (self.stagers + 1 + self.reducers, 1) if self.stagers else (1, stripes)
+
+
+def form_of(nbytes: int) -> Form:
+    """Return the form for an operation whose largest shard has `nbytes`."""
+    return Form(STAGERS, REDUCERS) if nbytes >= SPLIT_BYTES else Form()
 
 
 def access_width(request: native.Request, world: int) -> int:
@@ -77,16 +90,16 @@ class Launcher:
         """Read the device's epoch and poison; waits for the device, so not while one may hang."""
         return DeviceState.from_buffer_copy(bytes(self._state.cpu().numpy().tobytes()))
 
-    def launch(self, request: native.Request, stream: int, blocks: int | None = None) -> None:
-        """Enqueue one operation, eager or in a capture; `blocks` a stripe, None chooses."""
+    def launch(self, request: native.Request, stream: int, form: Form | None = None) -> None:
+        """Enqueue one operation, eager or in a capture; `form` None chooses by size."""
         config = self._config
         if request.op == Op.ALL_REDUCE:
-            name = REDUCERS[Dtype(request.dtype)]
+            name = REDUCERS_OF[Dtype(request.dtype)]
         else:
             name = gatherer(access_width(request, config.world))
-        largest = max(request.bytes[: config.world])
-        grid = (blocks or blocks_of(largest, config.lanes), config.lanes)
-        arguments = (config, request, self._device)
+        form = form or form_of(max(request.bytes[: config.world]))
+        self._device.stagers = form.stagers
+        grid, arguments = form.grid(config.lanes), (config, request, self._device)
         self._module.launch(name, grid, self.shape.threads, stream, arguments)
 
     def close(self) -> None:

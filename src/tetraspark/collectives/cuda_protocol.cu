@@ -44,19 +44,19 @@ struct ts_request {
 /* One group's device memory: the epoch, and counters that each launch leaves at zero. */
 struct ts_state {
     u32 sequence, poison, tail, reserved;
-    u32 staged[TS_MAX_LANES];
+    u32 staged[TS_MAX_LANES], published[TS_MAX_LANES], arrived[TS_MAX_LANES];
 };
 
 /* Pinned host memory, written once, by the block that poisons the group. */
 struct ts_report {
     u32 valid, kind, peer, stripe;
-    u32 sequence, ndim;
+    u32 sequence, reserved;
     u64 mine, theirs, waited_ns;
-    u32 dims[TS_MAX_DIMS];
 };
 
 struct ts_device {
     u64 state, report, deadline_ns;
+    u32 stagers, reserved;
 };
 
 static_assert(sizeof(ts_header) == TS_LINE, "a header fills one line");
@@ -123,11 +123,15 @@ TS_FN u64 ts_target(const ts_config &c, u32 peer, u32 op, u32 sequence) {
     return c.base[peer] + ts_recv_slot(c, peer, c.rank, op, sequence);
 }
 
-TS_FN bool ts_same_shape(const ts_header &h, const ts_request &r, u32 source) {
-    bool same = h.ndim == r.ndim;
+/* FNV-1a over the shape of one rank's shard; beside the flag, so that no block reads a header. */
+TS_FN u64 ts_digest(const ts_request &r, u32 source) {
+    u64 digest = (14695981039346656037ull ^ r.ndim) * 1099511628211ull;
     for (u32 i = 0; i < TS_MAX_DIMS; i++)
-        if (i < r.ndim) same = same && h.dims[i] == (i + 1 == r.ndim ? r.last[source] : r.dims[i]);
-    return same;
+        if (i < r.ndim) {
+            u32 size = i + 1 == r.ndim ? r.last[source] : r.dims[i];
+            digest = (digest ^ size) * 1099511628211ull;
+        }
+    return digest;
 }
 
 /* Byte of the output for one byte of a rank's shard. */

@@ -28,8 +28,8 @@ class Shape:
     def __post_init__(self) -> None:
         if not 2 <= self.world <= MAX_WORLD:
             raise ValueError(f"world {self.world} is outside 2..{MAX_WORLD}")
-        if self.threads % 32 or not 32 <= self.threads <= 1024:
-            raise ValueError(f"{self.threads} threads: wanted a multiple of 32 up to 1024")
+        if self.threads % 32 or not 32 * MAX_LANES <= self.threads <= 1024:
+            raise ValueError(f"{self.threads} threads: wanted a multiple of 32 from 128 to 1024")
         if not 1 <= self.unroll <= 8:
             raise ValueError(f"unroll {self.unroll}: wanted 1..8")
 
@@ -97,7 +97,7 @@ def kernel_source(shape: Shape) -> str:
     return fixed + protocol_source() + KERNELS.read_text()
 
 
-REDUCERS = {
+REDUCERS_OF = {
     Dtype.BF16: "ts_all_reduce_bf16",
     Dtype.FP16: "ts_all_reduce_fp16",
     Dtype.FP32: "ts_all_reduce_fp32",
@@ -113,4 +113,4 @@ def gatherer(width: int) -> str:
 
 def kernel_names() -> tuple[str, ...]:
     """Return every kernel of the source."""
-    return (*REDUCERS.values(), *(gatherer(width) for width in WIDTHS))
+    return (*REDUCERS_OF.values(), *(gatherer(width) for width in WIDTHS))

@@ -2,7 +2,6 @@
 
 from ctypes import Structure, c_uint32, c_uint64
 
-from tetraspark.collectives.native import MAX_DIMS
 from tetraspark.collectives.routes import MAX_LANES
 
 DEADLINE = 16
@@ -22,6 +21,8 @@ class DeviceState(Structure):
         ("tail", c_uint32),
         ("reserved", c_uint32),
         ("staged", c_uint32 * MAX_LANES),
+        ("published", c_uint32 * MAX_LANES),
+        ("arrived", c_uint32 * MAX_LANES),
     )
 
 
@@ -34,15 +35,23 @@ class Report(Structure):
         ("peer", c_uint32),
         ("stripe", c_uint32),
         ("sequence", c_uint32),
-        ("ndim", c_uint32),
+        ("reserved", c_uint32),
         ("mine", c_uint64),
         ("theirs", c_uint64),
         ("waited_ns", c_uint64),
-        ("dims", c_uint32 * MAX_DIMS),
     )
 
 
 class DeviceArguments(Structure):
-    """Third argument of every kernel: device addresses and the wait's last resort."""
+    """Third argument of every kernel: device addresses, the wait's last resort, the launch's form.
 
-    _fields_ = (("state", c_uint64), ("report", c_uint64), ("deadline_ns", c_uint64))
+    `stagers` 0: a block a stripe; else the blocks that stage, before one that polls.
+    """
+
+    _fields_ = (
+        ("state", c_uint64),
+        ("report", c_uint64),
+        ("deadline_ns", c_uint64),
+        ("stagers", c_uint32),
+        ("reserved", c_uint32),
+    )
