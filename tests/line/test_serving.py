@@ -17,6 +17,11 @@ from tetraspark.fleet.process import Process, labelled, shared_memory
 
 pytestmark = pytest.mark.engine
 KEY = "sk-test-4711-very-secret"
+LIMIT = 4096
+SWAPS = {
+    "port = 30000": 'port = 0\nkey_file = "key"',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "key").write_text(KEY + "\n")
     (folder / "key").chmod(0o600)
-    site = write_site(folder, "served", **{"port = 30000": 'port = 0\nkey_file = "key"'})
+    site = write_site(folder, "served", **SWAPS)
     command = Command(site, folder / "state")
     yield command
     command.run("stop")
@@ -136,8 +141,25 @@ def test_receipts_say_what_runs(line: Command, served: Any) -> None:
     assert {one["engine"] for one in engines.values()} == {"0.5.23"}
     assert all(any("all_reduce" in hook for hook in one["hooks"]) for one in engines.values())
     for route in routes.values():
-        assert (route["world"], route["route"], route["dtype"]) == (4, "engine", "bfloat16")
-        assert route["bytes"] == 2 * route["shape"][0] * route["shape"][1]
+        assert (route["world"], route["route"], route["dtype"]) == (4, "shm", "bfloat16")
+        assert route["bytes"] == 2 * route["shape"][0] * route["shape"][1] <= route["limit"]
+        assert route["limit"] == LIMIT
+    assert {one["transport"] for one in engines.values()} == {"shm"}
+
+
+def test_larger_all_reduces_stay_with_the_engine(line: Command, served: Any) -> None:
+    """A prompt of 100 tokens makes all-reduces of (100, 128) bf16, above this site's limit."""
+    before = [rank["collectives"]["routed"] for rank in line.json("status")["ranks"]]
+    with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
+        client.completions.create(model="tiny", prompt="a rank. " * 40, max_tokens=4)
+    time.sleep(1.5)
+    after = [rank["collectives"]["routed"] for rank in line.json("status")["ranks"]]
+    left, small, gathered = "all_reduce left to the engine", "all_reduce", "all_gather"
+    for old, new in zip(before, after, strict=True):
+        assert new[left] - old.get(left, 0) == 9
+        assert new[small] - old[small] >= 3 * 9
+        assert new[gathered] > old[gathered]
+    assert len({json.dumps(new) for new in after}) == 1, "ranks routed differently"
 
 
 def test_smoke_passes(line: Command, served: Any) -> None:

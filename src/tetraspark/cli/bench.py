@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from tetraspark.cli.bench_collectives import collectives
+from tetraspark.cli.bench_transport import transport
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.make_plan import make_plan
@@ -19,6 +21,10 @@ bench = typer.Typer(help="Measure the line.", no_args_is_help=True)
 @bench.callback()
 def main() -> None:
     """Measure the line."""
+
+
+bench.command()(collectives)
+bench.command()(transport)
 
 
 @bench.command()

@@ -1,6 +1,6 @@
 """`tetraspark status`: every rank, the API, and a canary; exit code 1 unless ready."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -46,7 +46,7 @@ def _print(found: Status) -> None:
     out.print(f" - {found.reason}", markup=False)
     if found.run is None:
         return
-    table = Table("rank", "node", "state", "processes", "receipts", box=None)
+    table = Table("rank", "node", "state", "processes", "receipts", "collectives", box=None)
     table.add_column("last line", no_wrap=True, overflow="ellipsis")
     for rank in found.ranks:
         state = f"{rank.state}: {rank.detail}" if rank.detail else rank.state
@@ -56,12 +56,19 @@ def _print(found: Status) -> None:
             state,
             str(len(rank.pids)),
             " ".join(rank.receipts),
+            _collectives(rank.collectives),
             rank.last_line.replace("[", r"\["),
         )
     out.print(table)
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
     answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
     out.print(f"api {found.url}: {answers}", markup=False)
+
+
+def _collectives(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "engine's own"
+    return f"{found['transport']} {found['verdict']}, {found.get('operations', 0)} done"
 
 
 def _http(status: int | None) -> str:

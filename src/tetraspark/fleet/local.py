@@ -1,5 +1,6 @@
 """The local runner: ranks are process groups on this machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from tetraspark.engine.progress import progress_path
 from tetraspark.engine.standins import MODULES
 from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import RANK, RUN_DIR, Process, labelled, shared_memory
@@ -92,6 +95,14 @@ class LocalRunner:
                 return log.read()
         except FileNotFoundError:
             return b""
+
+    def read_progress(self, run_dir: Path, rank: int) -> dict[str, Any] | None:
+        """Return what a rank's communicator last wrote about itself, or None."""
+        try:
+            progress = json.loads(progress_path(run_dir, rank).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+        return progress if isinstance(progress, dict) else None
 
     def live(self, root: Path) -> tuple[int, ...]:
         """Return the processes of every run under `root`."""

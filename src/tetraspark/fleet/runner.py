@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tetraspark.fleet.rank import RankCommand, RankState
 
@@ -49,6 +49,10 @@ class Runner(Protocol):
 
     def read_log(self, run_dir: Path, rank: int, offset: int) -> bytes:
         """Return what a rank has printed from a byte offset on."""
+        ...
+
+    def read_progress(self, run_dir: Path, rank: int) -> dict[str, Any] | None:
+        """Return what a rank's communicator last wrote about itself, or None."""
         ...
 
     def live(self, root: Path) -> tuple[int, ...]:

@@ -30,7 +30,10 @@ SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class RankStatus:
-    """One rank: alive or not, why, its receipts, and the last thing it said."""
+    """One rank: alive or not, why, its receipts, and the last thing it said.
+
+    `collectives` is what its communicator last wrote, None without one.
+    """
 
     rank: int
     node: str
@@ -39,6 +42,7 @@ class RankStatus:
     pids: tuple[int, ...]
     receipts: tuple[str, ...]
     last_line: str
+    collectives: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,10 @@ def read_status(
     tail = LogTail(runner, run.folder, len(nodes))
     tail.read()
     states = runner.inspect(run.folder, len(nodes))
-    ranks = tuple(_rank(state, nodes[state.rank], tail) for state in states)
+    ranks = tuple(
+        _rank(state, nodes[state.rank], tail, runner.read_progress(run.folder, state.rank))
+        for state in states
+    )
     api = Api(plan["url"], plan["served_name"], key)
     recorded = run.read()
     verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded)
@@ -102,7 +109,9 @@ def read_status(
     )
 
 
-def _rank(state: RankState, node: str, tail: LogTail) -> RankStatus:
+def _rank(
+    state: RankState, node: str, tail: LogTail, collectives: dict[str, Any] | None
+) -> RankStatus:
     lines = [line for line in tail.lines if line.rank == state.rank]
     last = tail.last(state.rank)
     receipts = [line.receipt for line in lines if line.receipt is not None]
@@ -121,6 +130,7 @@ def _rank(state: RankState, node: str, tail: LogTail) -> RankStatus:
         pids=state.pids,
         receipts=tuple(dict.fromkeys(one["tetraspark"] for one in receipts)),
         last_line=last.text[:SHOWN_CHARACTERS] if last else "",
+        collectives=collectives,
     )
 
 
