@@ -3,12 +3,11 @@
 `driver.active` raises as the real module does without a GPU, so probes see none.
 """
 
-import importlib.abc
-import importlib.machinery
-import sys
-import types
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterator
 from typing import Any, NoReturn
+
+from tetraspark.engine.standins.inert import InertSubmodules
 
 __version__ = "3.7.1"
 
@@ -95,27 +94,8 @@ def __getattr__(name: str) -> Any:
     return Inert()
 
 
-class _InertSubmodules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers `import triton.anything` with a module that behaves as this one."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if not name.startswith(__name__ + "."):
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = types.ModuleType(spec.name)
-        module.__dict__["__getattr__"] = _submodule_getattr
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to run."""
-
-
 def _submodule_getattr(name: str) -> Any:
     return Inert() if name in ("language", "runtime") else __getattr__(name)
 
 
-sys.meta_path.insert(0, _InertSubmodules())
+InertSubmodules(__name__, _submodule_getattr).install()
