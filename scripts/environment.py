@@ -203,17 +203,19 @@ def run_step(title: str, command: list[str], venv: Path) -> None:
     venv.mkdir(parents=True, exist_ok=True)
     log = venv / "tetraspark-environment.log"
     lines: list[str] = []
-    with log.open("a", encoding="utf-8") as file:
-        process = subprocess.Popen(
+    with (
+        log.open("a", encoding="utf-8") as file,
+        subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        ) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             file.write(line)
             lines.append(line.rstrip())
             if is_news(line):
                 print(f"  {line.strip()}", flush=True)
-    if process.wait() != 0:
+    if process.returncode != 0:
         tail = "\n".join(lines[-15:])
         raise SetupError(f"{title} failed (log: {log}):\n{tail}")
     print(f"set-up: {title}: done in {time.monotonic() - started:.0f} s", flush=True)
