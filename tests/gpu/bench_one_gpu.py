@@ -176,12 +176,12 @@ def contended(world: int, nbytes: int) -> float:
 def tune() -> None:
     """Print the all-reduce over forms of a launch, threads, loads in flight and delivery."""
     sizes = (16384, 32768, 61440, 131072, 262144, 491520, 983040, 2097152)
-    forms = [Form()] + [Form(s, r) for s, r in ((2, 4), (2, 8), (4, 4), (4, 8), (4, 16), (8, 8))]
+    forms = [Form(), Form(2, 8), Form(4, 8)]
     print("# tune: pull threads unroll lanes stagers reducers | " + " ".join(map(str, sizes)))
     kept = []
     for pull, threads, unroll, lanes in (
-        (True, 512, 4, 4), (True, 512, 2, 4), (True, 1024, 2, 4), (True, 256, 4, 4),
-        (True, 512, 4, 2), (True, 512, 4, 1), (False, 512, 4, 4),
+        (True, 512, 4, 4), (True, 512, 8, 4), (True, 1024, 2, 4), (True, 512, 4, 2),
+        (True, 512, 4, 1), (False, 512, 4, 4),
     ):  # fmt: skip
         mirror = Mirror(lanes, Shape(2, threads, unroll), pull=pull)
         kept.append(mirror)
@@ -216,7 +216,7 @@ def main() -> int:
         wrong += min(times) < 0
         cells = " ".join(f"{one:8.2f}" for one in (*floor, *times))
         print(
-            f"{nbytes:9} {cells}   {times[1] / floor[2]:6.2f}   {form_of(nbytes)}",
+            f"{nbytes:9} {cells}   {times[1] / floor[2]:6.2f}   {form_of(nbytes, 4)}",
             flush=True,
         )
     print("# all ranks on this GPU, sharing its link: slowest rank, us")

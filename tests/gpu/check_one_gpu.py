@@ -98,6 +98,8 @@ GATHERS = (
     ((2, 3, 6), FP16, -1, None),
     ((3, 1), torch.int64, -1, None),
     ((9, 64), torch.float8_e4m3fn, -1, None),
+    ((64, 2048), BF16, -1, None),
+    ((64, None), BF16, -1, (2048, 1000)),
     ((4, None), BF16, -1, (8, 24)),
     ((4, None), BF16, -1, (3, 0)),
     ((1, None), FP32, -1, (1000, 4)),
@@ -233,11 +235,12 @@ def roots(errors: list[CollectiveError | None], words: tuple[str, ...]) -> str:
 def mismatch(kind: str) -> None:
     """Ranks that differ are told so, both sides named, and no sum is written."""
     world = 3
-    ranks = Ranks(world, lanes=2, **SMALL)
+    ranks = Ranks(world, lanes=1 if kind == "large" else 2, **SMALL)
     calls: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
         "dtype": (((64,), BF16), ((64,), FP16), ("bf16 [64]", "fp16 [64]")),
         "size": (((64,), BF16), ((128,), BF16), ("bf16 [64]", "bf16 [128]")),
         "shape": (((8, 16), BF16), ((16, 8), BF16), ("[8, 16]", "[16, 8]")),
+        "large": (((65536,), BF16), ((256, 256), BF16), ("bf16 [65536]", "bf16 [256, 256]")),
         "op": (((64,), BF16), ((64,), BF16), ("all_reduce bf16 [64]", "gather_first bf16 [64]")),
     }
     usual, odd, words = calls[kind]
@@ -297,15 +300,15 @@ def poisoned_graph() -> None:
         ranks.close()
 
 
-def never_arrives() -> None:
+def never_arrives(count: int) -> None:
     """A rank that never comes: all name it within two seconds of the limit, nothing hangs."""
     ranks = Ranks(4, **(SMALL | {"late_limit_s": 1.0}))
     try:
-        xs = [torch.ones(4096, dtype=BF16, device=DEVICE) for _ in range(4)]
+        xs = [torch.ones(count, dtype=BF16, device=DEVICE) for _ in range(4)]
         torch.cuda.synchronize()
         ranks.each(lambda rank, group: None if rank == 2 else group.all_reduce(xs[rank]))
         start = time.monotonic()
-        text = roots(ranks.finish(), ("late", "rank 2", "8192 bytes", "sequence"))
+        text = roots(ranks.finish(), ("late", "rank 2", f"{2 * count} bytes", "sequence"))
         took = time.monotonic() - start
         print(f"       {text}; all raised after {took:.2f} s")
         want(took < 3.0, f"{took:.1f} s")
@@ -424,9 +427,10 @@ def cases() -> list[tuple[str, Callable[[], None]]]:
     add("graphs, 4 ranks, 1 lane", graphs, 4, 1)
     add("graphs, 8 ranks, 2 lanes", graphs, 8, 2, 0, 60)
     add("graphs across 2**32, 3 ranks", graphs, 3, 4, (1 << 32) - 40, 60)
-    for kind in ("dtype", "size", "shape", "op"):
+    for kind in ("dtype", "size", "shape", "op", "large"):
         add(f"mismatch of {kind}", mismatch, kind)
-    add("never arrives", never_arrives)
+    add("never arrives", never_arrives, 4096)
+    add("never arrives, split launch", never_arrives, 1 << 17)
     add("unwatched synchronize", unwatched_sync)
     add("device deadline", device_deadline)
     add("host abort", host_abort)

@@ -146,22 +146,32 @@ static __device__ void stage_header(const ts_config &c, const ts_request &r, u32
     piece.store(c.base[c.rank] + ts_send_slot(c, r.op, sequence) + part * 16u);
 }
 
-/* Copies pieces [first, end) of the input, V bytes each, to where peers will read them. */
+template <int V> using ts_round = ts_piece<V>[TS_UNROLL];
+
+/* Loads a thread's next pieces of the input, V bytes each. */
+template <int V>
+static __device__ void load_round(const ts_request &r, u32 at, u32 end, u32 step, ts_round<V> &piece) {
+#pragma unroll
+    for (u32 u = 0; u < TS_UNROLL; u++)
+        if (at + u * step < end) piece[u].load(r.input + (u64)(at + u * step) * V);
+}
+
+/* Copies pieces [first, end) of the input to where peers will read them; the first round of loads
+ * has been made already, before the epoch was known. */
 template <int V>
 static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, u32 first, u32 end,
-                             ts_share share) {
+                             ts_share share, ts_round<V> &piece) {
     u32 step = share.count * TS_THREADS, targets = c.pull ? 1u : TS_PEERS;
-    for (u32 at = first + share.index * TS_THREADS + threadIdx.x; at < end; at += step * TS_UNROLL) {
-        ts_piece<V> piece[TS_UNROLL];
-#pragma unroll
-        for (u32 u = 0; u < TS_UNROLL; u++)
-            if (at + u * step < end) piece[u].load(r.input + (u64)(at + u * step) * V);
+    u32 at = first + share.index * TS_THREADS + threadIdx.x;
+    while (at < end) {
         for (u32 t = 0; t < targets; t++) {
             u64 slot = ts_target(c, c.pull ? c.rank : t + (t >= c.rank), r.op, sequence) + TS_LINE;
 #pragma unroll
             for (u32 u = 0; u < TS_UNROLL; u++)
                 if (at + u * step < end) piece[u].store(slot + (u64)(at + u * step) * V);
         }
+        at += step * TS_UNROLL;
+        load_round<V>(r, at, end, step, piece);
     }
 }
 
@@ -232,9 +242,10 @@ static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_dev
     return __shfl_sync(TS_ALL, bad, first);
 }
 
-/* The block that completes the grid moves the epoch; a poisoned launch never gets here whole. */
+/* Once a block has passed its waits: the last one moves the epoch, which only later launches read.
+ * The last thread does it, so that at small sizes no warp with data to move waits for it. */
 static __device__ void advance(const ts_config &c, const ts_device &d, u32 sequence) {
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x != TS_THREADS - 1u) return;
     ts_state *state = (ts_state *)d.state;
     u32 blocks = gridDim.x * gridDim.y;
     if (blocks > 1u && add_acq_rel(&state->tail, 1u) + 1u != blocks) return;
@@ -314,18 +325,18 @@ template <typename T> TS_FN ts_piece<16> sum_pieces(const ts_piece<16> *from) {
 
 /* T: the dtype's arithmetic. Pieces are 16 bytes. */
 template <typename T> struct ts_all_reduce {
-    static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
-                                        u32 stripe, ts_share share) {
+    enum { width = 16 };
+
+    static __device__ void own(const ts_config &c, const ts_request &r, u32 stripe, u32 &first, u32 &end) {
         u32 units = ts_units(r.bytes[c.rank]);
-        stage<16>(c, r, sequence, ts_stripe_first(units, c.lanes, stripe),
-                  ts_stripe_first(units, c.lanes, stripe + 1u), share);
+        first = ts_stripe_first(units, c.lanes, stripe);
+        end = ts_stripe_first(units, c.lanes, stripe + 1u);
     }
 
     static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
                                          u32 stripe, ts_share share) {
-        u32 units = ts_units(r.bytes[c.rank]);
-        u32 first = ts_stripe_first(units, c.lanes, stripe);
-        u32 end = ts_stripe_first(units, c.lanes, stripe + 1u), step = share.count * TS_THREADS;
+        u32 first, end, step = share.count * TS_THREADS;
+        own(c, r, stripe, first, end);
         u64 from[TS_WORLD];
 #pragma unroll
         for (u32 rank = 0; rank < TS_WORLD; rank++)
@@ -348,6 +359,8 @@ template <typename T> struct ts_all_reduce {
 
 /* V: bytes a piece, dividing every row, offset and address. */
 template <int V> struct ts_all_gather {
+    enum { width = V };
+
     static __device__ void bounds(const ts_request &r, const ts_config &c, u32 rank, u32 stripe,
                                   u32 &first, u32 &end) {
         u32 units = ts_units(r.bytes[rank]), bytes = (u32)r.bytes[rank];
@@ -357,11 +370,8 @@ template <int V> struct ts_all_gather {
         end = (high < bytes ? high : bytes) / V;
     }
 
-    static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
-                                        u32 stripe, ts_share share) {
-        u32 first, end;
+    static __device__ void own(const ts_config &c, const ts_request &r, u32 stripe, u32 &first, u32 &end) {
         bounds(r, c, c.rank, stripe, first, end);
-        stage<V>(c, r, sequence, first, end, share);
     }
 
     static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
@@ -394,10 +404,15 @@ template <int V> struct ts_all_gather {
 
 template <typename Op>
 static __device__ void whole_stripe(const ts_config &c, const ts_request &r, const ts_device &d,
-                                    u32 sequence, ts_shared &shared) {
-    u32 stripe = blockIdx.y;
+                                    ts_shared &shared) {
+    u32 stripe = blockIdx.y, first, end;
+    ts_round<Op::width> piece;
+    Op::own(c, r, stripe, first, end);
+    load_round<Op::width>(r, first + threadIdx.x, end, TS_THREADS, piece);
+    u32 sequence = enter(c, d, shared);
+    if (!sequence) return;
     if (stripe == 0u) stage_header(c, r, sequence);
-    Op::stage_stripe(c, r, sequence, stripe, {0u, 1u});
+    stage<Op::width>(c, r, sequence, first, end, {0u, 1u}, piece);
     __syncthreads();
     if (threadIdx.x < 32u) {
         publish(c, r, sequence, stripe, stripe == 0u);
@@ -406,17 +421,22 @@ static __device__ void whole_stripe(const ts_config &c, const ts_request &r, con
     }
     __syncthreads();
     if (shared.verdict) return;
-    Op::finish_stripe(c, r, sequence, stripe, {0u, 1u});
     advance(c, d, sequence);
+    Op::finish_stripe(c, r, sequence, stripe, {0u, 1u});
 }
 
 /* The last block to have staged a stripe publishes it, to the peers and to the own poller. */
 template <typename Op>
 static __device__ void stager(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence) {
     ts_state *state = (ts_state *)d.state;
+    ts_share share = {blockIdx.x, d.stagers};
     if (blockIdx.x == 0) stage_header(c, r, sequence);
     for (u32 stripe = 0; stripe < c.lanes; stripe++) {
-        Op::stage_stripe(c, r, sequence, stripe, {blockIdx.x, d.stagers});
+        u32 first, end, step = share.count * TS_THREADS;
+        ts_round<Op::width> piece;
+        Op::own(c, r, stripe, first, end);
+        load_round<Op::width>(r, first + share.index * TS_THREADS + threadIdx.x, end, step, piece);
+        stage<Op::width>(c, r, sequence, first, end, share, piece);
         __syncthreads();
         if (threadIdx.x >= 32u) continue;
         u32 last = 0u;
@@ -427,6 +447,7 @@ static __device__ void stager(const ts_config &c, const ts_request &r, const ts_
         publish(c, r, sequence, stripe, stripe + 1u == c.lanes);
         if (threadIdx.x == 0) store_release_gpu(&state->published[stripe], sequence);
     }
+    __syncthreads();
     advance(c, d, sequence);
 }
 
@@ -468,10 +489,13 @@ static __device__ void reducer(const ts_config &c, const ts_request &r, const ts
 template <typename Op>
 static __device__ void operate(const ts_config &c, const ts_request &r, const ts_device &d) {
     __shared__ ts_shared shared;
+    if (!d.stagers) {
+        whole_stripe<Op>(c, r, d, shared);
+        return;
+    }
     u32 sequence = enter(c, d, shared);
     if (!sequence) return;
-    if (!d.stagers) whole_stripe<Op>(c, r, d, sequence, shared);
-    else if (blockIdx.x < d.stagers) stager<Op>(c, r, d, sequence);
+    if (blockIdx.x < d.stagers) stager<Op>(c, r, d, sequence);
     else if (blockIdx.x == d.stagers) poller(c, r, d, sequence, shared);
     else reducer<Op>(c, r, d, sequence, shared);
 }

@@ -19,9 +19,13 @@ from tetraspark.collectives.cuda_source import (
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
 from tetraspark.collectives.flags import Dtype, Op
 
-SPLIT_BYTES = 128 << 10
-"""From here on a launch is split by role, measured: below, its longer chain costs more."""
-STAGERS = 4
+SPLIT_BYTES = 64 << 10
+"""Times stripes squared, the size from which a split launch was measured faster.
+
+Its stripes are published one after the other, which costs more the more there are; a launch with
+a block a stripe has the more blocks.
+"""
+STAGERS = 2
 REDUCERS = 8
 """Blocks of a split launch, beside the one that polls; more gained nothing over PCIe."""
 
@@ -38,9 +42,9 @@ class Form:
         return (self.stagers + 1 + self.reducers, 1) if self.stagers else (1, stripes)
 
 
-def form_of(nbytes: int) -> Form:
+def form_of(nbytes: int, stripes: int) -> Form:
     """Return the form for an operation whose largest shard has `nbytes`."""
-    return Form(STAGERS, REDUCERS) if nbytes >= SPLIT_BYTES else Form()
+    return Form(STAGERS, REDUCERS) if nbytes >= SPLIT_BYTES * stripes**2 else Form()
 
 
 def access_width(request: native.Request, world: int) -> int:
@@ -97,7 +101,7 @@ class Launcher:
             name = REDUCERS_OF[Dtype(request.dtype)]
         else:
             name = gatherer(access_width(request, config.world))
-        form = form or form_of(max(request.bytes[: config.world]))
+        form = form or form_of(max(request.bytes[: config.world]), config.lanes)
         self._device.stagers = form.stagers
         grid, arguments = form.grid(config.lanes), (config, request, self._device)
         self._module.launch(name, grid, self.shape.threads, stream, arguments)
