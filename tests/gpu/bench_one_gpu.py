@@ -15,13 +15,14 @@ from collections.abc import Callable
 from ctypes import Structure, addressof, c_char, c_uint64
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
-from one_gpu import DEVICE, Ranks
 
+from tests.gpu.one_gpu import DEVICE, Ranks
 from tetraspark.collectives.cuda_compiler import compile_source
 from tetraspark.collectives.cuda_driver import MappedHost, Module, capability
+from tetraspark.collectives.cuda_events import new_event, new_stream
 from tetraspark.collectives.cuda_launch import Form, Launcher, form_of
 from tetraspark.collectives.cuda_source import Shape
 from tetraspark.collectives.endpoint import configure
@@ -84,7 +85,7 @@ def timed(step: Callable[[], object], stream: torch.cuda.Stream) -> float:
             step()
     found = []
     for replay in range(REPLAYS + WARM):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before, after = (new_event(timing=True) for _ in range(2))
         with torch.cuda.stream(stream):
             before.record()
             graph.replay()
@@ -92,7 +93,7 @@ def timed(step: Callable[[], object], stream: torch.cuda.Stream) -> float:
         after.synchronize()
         if replay >= WARM:
             found.append(before.elapsed_time(after) * 1000 / CALLS)
-    return statistics.median(found)
+    return float(statistics.median(found))
 
 
 class Mirror:
@@ -115,7 +116,7 @@ class Mirror:
         out = torch.zeros_like(x)
         request = reduce_request(2, Dtype.BF16, (nbytes // 2,), nbytes)
         request.input, request.output = x.data_ptr(), out.data_ptr()
-        stream = torch.cuda.Stream(DEVICE)
+        stream = new_stream(DEVICE)
         found = timed(
             lambda: self.launcher.launch(request, torch.cuda.current_stream().cuda_stream, form),
             stream,
@@ -128,7 +129,7 @@ def floors(nbytes: int, module: Module, host: int, device: int) -> tuple[float, 
     """Return the empty kernel, the flag's round trip, and the bytes there and back, in us."""
     arguments = Arguments(host + 4096, device, nbytes // 16)
     flag = Arguments(host, device, 0)
-    stream = torch.cuda.Stream(DEVICE)
+    stream = new_stream(DEVICE)
 
     def launch(name: str, grid: int, threads: int, told: Arguments) -> Callable[[], object]:
         return lambda: module.launch(
@@ -157,7 +158,7 @@ def contended(world: int, nbytes: int) -> float:
         for replay in range(REPLAYS + WARM):
             for x in xs:
                 x.zero_()
-            pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in xs]
+            pairs = [[new_event(timing=True) for _ in range(2)] for _ in xs]
             torch.cuda.synchronize()
             for rank, stream in enumerate(ranks.streams):
                 with torch.cuda.stream(stream):
@@ -168,7 +169,7 @@ def contended(world: int, nbytes: int) -> float:
             if replay >= WARM:
                 slowest = max(before.elapsed_time(after) for before, after in pairs)
                 found.append(slowest * 1000 / CALLS)
-        return statistics.median(found)
+        return float(statistics.median(found))
     finally:
         ranks.close()
 

@@ -18,13 +18,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 import torch.distributed as dist
-from one_gpu import raw, summed, values
-from processes import exchange, run_team
 
+from tests.gpu.one_gpu import raw, summed, values
+from tests.gpu.processes import exchange, run_team
+from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.settings import Settings
 
@@ -47,7 +48,7 @@ def timed(step: Callable[[], object]) -> float:
             step()
     found = []
     for replay in range(REPLAYS + WARM):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before, after = (new_event(timing=True) for _ in range(2))
         torch.cuda.synchronize()
         exchange(b"")
         before.record()
@@ -56,16 +57,15 @@ def timed(step: Callable[[], object]) -> float:
         after.synchronize()
         if replay >= WARM:
             found.append(before.elapsed_time(after) * 1000 / CALLS)
-    return statistics.median(found)
+    return float(statistics.median(found))
 
 
 def right(seen: torch.Tensor, shards: list[torch.Tensor], *, exact: bool) -> bool:
     """Compare with the fixed-order sum: bits for ours, 1 % of the norm for a rival."""
     if exact:
         return raw(seen) == summed(shards)
-    wanted = sum(one.double() for one in shards)
-    assert isinstance(wanted, torch.Tensor)
-    return bool((seen.cpu().double() - wanted).norm() <= 0.01 * wanted.norm())
+    wanted = torch.stack([one.double() for one in shards]).sum(0)
+    return float((seen.cpu().double() - wanted).norm()) <= 0.01 * float(wanted.norm())
 
 
 def measure(rank: int, world: int, device: torch.device, way: str, lanes: int) -> list[Any]:
@@ -98,6 +98,11 @@ def measure(rank: int, world: int, device: torch.device, way: str, lanes: int) -
     return rows
 
 
+def nccl_version() -> str:
+    """Return the version of torch's NCCL."""
+    return ".".join(map(str, torch.cuda.nccl.version()))
+
+
 def header(world: int, lanes: int) -> dict[str, Any]:
     """Return what a reader needs to repeat the run."""
     return {
@@ -107,7 +112,7 @@ def header(world: int, lanes: int) -> dict[str, Any]:
         "cpu": platform.processor() or platform.machine(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+        "nccl": nccl_version(),
         "nccl_environment": {k: v for k, v in os.environ.items() if k.startswith("NCCL_")},
         "lanes": lanes,
         "calls_a_graph": CALLS,

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
-from one_gpu import raw, summed, values
-from processes import Team, exchange, run_team
 
+from tests.gpu.one_gpu import raw, summed, values
+from tests.gpu.processes import Team, exchange, run_team
+from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.settings import Settings
@@ -29,7 +30,7 @@ SIZES = (16, 4112, 61440, 491520, 1 << 20)
 
 def boundary(group: CudaGroup) -> None:
     """Pass the result boundary of what was enqueued."""
-    event = torch.cuda.Event()
+    event = new_event()
     event.record()
     group.check(60.0, event.query)
 

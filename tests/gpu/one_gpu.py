@@ -15,6 +15,7 @@ os.environ["CUDA_MODULE_LOADING"] = "EAGER"
 import torch
 
 from tetraspark.collectives import native
+from tetraspark.collectives.cuda_events import new_event, new_stream
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.cuda_opening import cuda_opening
 from tetraspark.collectives.failure import CollectiveError
@@ -69,7 +70,7 @@ class Ranks:
     def __init__(self, world: int, **settings: Any) -> None:
         self.world = world
         self.groups = open_ranks(world, Settings(**settings))
-        self.streams = [torch.cuda.Stream(DEVICE) for _ in range(world)]
+        self.streams = [new_stream(DEVICE) for _ in range(world)]
         for stream in self.streams:
             with torch.cuda.stream(stream):
                 warm = [torch.empty(1 << 19, dtype=torch.uint8, device=DEVICE) for _ in range(16)]
@@ -89,7 +90,7 @@ class Ranks:
         """Pass every rank's result boundary; returns each one's error."""
         events = []
         for stream in self.streams:
-            events.append(torch.cuda.Event())
+            events.append(new_event())
             events[-1].record(stream)
         found: list[CollectiveError | None] = []
         for group, event in zip(self.groups, events, strict=True):

@@ -80,21 +80,9 @@ class CudaEndpoint(Endpoint):
             state.request.op, state.request.ndim = flag.op, len(shape)
             state.request.dims[: len(shape)] = shape
             state.request.bytes[rank] = flag.units * UNIT
-        for peer in range(self._layout.world):
-            if peer != rank:
-                state.missing[peer] = self._missing(peer, state.sequence)
 
     def _region(self, rank: int) -> int:
         return int(self.state.config.base[rank])
-
-    def _missing(self, peer: int, sequence: int) -> int:
-        layout, rank = self._layout, self.state.config.rank
-        bits = 0
-        for stripe in range(self.state.config.route_count[peer]):
-            at = self._region(rank) + layout.flag_at(rank, peer, sequence & 1, stripe)
-            seen = ctypes.c_uint64.from_address(at).value >> 32
-            bits |= (seen != sequence) << stripe
-        return bits
 
     def _header(
         self, source: int, region: int, sequence: int, wanted: int | None = None

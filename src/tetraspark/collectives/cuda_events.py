@@ -1,6 +1,6 @@
-"""Streams and events of torch, typed; torch leaves their constructors untyped."""
+"""Streams and events of torch, with the types that torch leaves out."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -14,13 +14,19 @@ class Event(Protocol):
     def query(self) -> bool:
         """Say whether that work is over, without waiting."""
 
+    def synchronize(self) -> None:
+        """Wait for that work."""
 
-def new_event() -> Event:
-    """Return an event without timing."""
-    event: Event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # untyped in torch
+    def elapsed_time(self, end_event: Any) -> float:
+        """Return the milliseconds from this event to a later one, both made with timing."""
+
+
+def new_event(*, timing: bool = False) -> Event:
+    """Return an event, with a time stamp if `timing`."""
+    event: Event = torch.cuda.Event(enable_timing=timing)
     return event
 
 
 def new_stream(device: torch.device) -> torch.cuda.Stream:
     """Return a stream that no default stream waits for."""
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # untyped in torch
+    return torch.cuda.Stream(device)

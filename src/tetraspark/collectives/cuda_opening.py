@@ -112,9 +112,9 @@ def _give_up(link: Link, found: CudaLink | None) -> None:
 def _attach(link: Link, device: torch.device) -> CudaLink:
     if not link.transport.direct:
         raise ValueError(f"transport {link.transport.name}: kernels reach mapped regions only")
+    check_routes(link.endpoint.state.config)
     if not torch.cuda.is_available():
         raise CudaError("torch sees no CUDA device")
-    check_routes(link.endpoint.state.config)
     pinned: list[MappedHost] = []
     try:
         with torch.cuda.device(device):

@@ -18,7 +18,8 @@ struct ts_header {
     u64 flag;
     u32 ndim;
     u32 dims[TS_MAX_DIMS];
-    u32 reserved[21];
+    u32 sizes;
+    u32 reserved[20];
 };
 
 /* As ts_config of the proxy, with `base` the device's addresses of the regions. */
