@@ -30,7 +30,19 @@ def test_the_engine_finds_the_plugin_by_its_entry_point() -> None:
     assert names["tetraspark"] == "tetraspark.engine.plugin:register"
 
 
-def test_the_plugin_is_idle_in_an_engine_that_was_not_launched_by_serve() -> None:
+@pytest.mark.engine
+def test_a_key_file_guards_an_engine_started_by_hand(tmp_path: Path) -> None:
+    """The commands that `plan` prints carry the key file and no run folder."""
+    code = (
+        "from sglang.srt.plugins import load_plugins; load_plugins();"
+        "from sglang.srt.plugins.hook_registry import HookRegistry;"
+        "print(len(HookRegistry._patched))"
+    )
+    result = run(code, TETRASPARK_API_KEY_FILE=str(tmp_path / "key"), SGLANG_PLUGINS="tetraspark")
+    assert result.stdout.strip().splitlines()[-1] == "2", result.stderr
+
+
+def test_the_plugin_is_idle_in_an_engine_without_a_plan() -> None:
     code = (
         "from tetraspark.engine.plugin import register; register(); import sys;"
         "assert 'sglang.srt' not in sys.modules"

@@ -1,7 +1,8 @@
+import errno
 import os
 import socket
 
-from tetraspark.fleet.port import _listening_inodes, free_ports, is_free, owner_of
+from tetraspark.fleet.port import _listening_inodes, bind_error, free_ports, owner_of
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -22,12 +23,14 @@ def test_a_listener_takes_a_port_and_is_named() -> None:
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        assert not is_free(port)
+        taken = bind_error(port)
+        assert taken is not None
+        assert taken.errno == errno.EADDRINUSE
         assert owner_of(port).startswith(f"pid {os.getpid()} (")
-    assert is_free(port)
+    assert bind_error(port) is None
 
 
 def test_free_ports_are_different() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20
-    assert all(is_free(port) for port in ports)
+    assert all(bind_error(port) is None for port in ports)

@@ -90,8 +90,9 @@ def test_pieces_of_a_stream() -> None:
     ("text", "mode", "said"),
     [
         ("k", 0o644, "mode 644"),
-        ("", 0o600, "no key on one line"),
-        ("a b", 0o600, "no key on one line"),
+        ("", 0o600, "no key that a header"),
+        ("a b", 0o600, "no key that a header"),
+        ("schlüssel", 0o600, "no key that a header"),
         (None, 0, "not readable"),
     ],
 )
@@ -103,11 +104,10 @@ def test_a_key_file_that_cannot_be_trusted(
         file.write_text(text)
         file.chmod(mode)
     with pytest.raises(UsageError, match=said):
-        read_key("key", tmp_path)
+        read_key(tmp_path / "key")
 
 
 def test_a_key_file_of_its_owner(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("abc\n")
     (tmp_path / "key").chmod(0o600)
-    assert read_key("key", tmp_path) == "abc"
-    assert read_key(None, tmp_path) is None
+    assert read_key(tmp_path / "key") == "abc"

@@ -46,6 +46,8 @@ def test_blank_lines_are_passed_over_and_time_goes_on_from_before() -> None:
         "SystemExit",
         "Segmentation fault (core dumped)",
         "AssertionError",
+        "sglang serve: error: unrecognized arguments: --bogus-flag 7",
+        "Rank 0 scheduler died during initialization (exit code: -9). Possible OOM",
         '{"tetraspark": "refused", "pid": 1, "reasons": ["drift"]}',
     ],
 )
@@ -75,6 +77,8 @@ def test_lines_about_a_lost_peer_are_fatal_but_no_cause(text: str) -> None:
         '{"tetraspark": "engine", "pid": 1, "rank": 0}',
         "the word Error: in the middle of ValueError text",
         "Terminated",
+        "EOFError",
+        "[2026-11-30 07:59:15] a word of the user's: an error: not ours",
     ],
 )
 def test_lines_that_are_not_fatal(text: str) -> None:

@@ -46,7 +46,8 @@ def test_the_earliest_own_words_win() -> None:
         *parse(0, ["[2026-11-30 08:00:05] x", "ValueError: late"]),
         *parse(1, ["[2026-11-30 08:00:01] x", "ValueError: early", "KeyError: its own collapse"]),
     ]
-    failure = first_failure(lines, [exited(0, 1, 5.0), exited(1, 1, 9.0)], {})
+    ended = lines[0].time + 1
+    failure = first_failure(lines, [exited(0, 1, ended), exited(1, 1, ended)], {})
     assert failure is not None
     assert (failure.rank, failure.text) == (1, "ValueError: early")
 
@@ -60,7 +61,7 @@ def test_a_frozen_rank_explains_the_timeouts_of_the_others() -> None:
 
 def test_a_broken_rank_comes_before_a_lost_peer_and_an_exit_code() -> None:
     lines = parse(0, ["BrokenPipeError: [Errno 32] Broken pipe"])
-    states = [running(0), running(1), exited(2, 1, 1.0)]
+    states = [exited(0, 1, 1.0), running(1), exited(2, 1, 1.0)]
     failure = first_failure(lines, states, {1: "scheduler process 12 is gone"})
     assert failure is not None
     assert (failure.rank, failure.text) == (1, "scheduler process 12 is gone")
@@ -78,6 +79,26 @@ def test_an_exit_code_comes_before_a_clean_exit() -> None:
     failure = first_failure([], [exited(0, 0, 1.0), exited(1, 3, 2.0)], {})
     assert failure is not None
     assert (failure.rank, failure.text) == (1, "engine ended: exit code 3")
+
+
+def test_an_exception_that_was_survived_is_not_to_blame_later() -> None:
+    lines = [
+        *parse(0, ["[2026-11-30 08:00:00] x", "RuntimeError: unexpected disconnect"]),
+        *parse(0, ["[2026-11-30 09:00:00] Received sigquit from a child process."]),
+        *parse(1, ["[2026-11-30 09:00:00] Scheduler 77 terminated with -9"]),
+    ]
+    for states in ([running(0), running(1)], [exited(0, 137, 0.0), exited(1, 0, 0.0)]):
+        failure = first_failure(lines, states, {1: "scheduler process 77 is gone"})
+        assert failure is not None
+        assert (failure.rank, failure.text.endswith("with -9")) == (1, True)
+
+
+def test_the_end_of_a_pipe_says_nothing() -> None:
+    died = "[2026-11-30 08:00:01] Rank 0 scheduler died during initialization (exit code: -9)."
+    lines = parse(1, ["[2026-11-30 08:00:00] x", "EOFError", died])
+    failure = first_failure(lines, [exited(1, 1, lines[0].time)], {})
+    assert failure is not None
+    assert "exit code: -9" in failure.text
 
 
 def test_nothing_failed() -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -18,6 +19,11 @@ def test_every_rank_must_show_every_receipt(plan: Plan) -> None:
     assert missing(lines, plan) == []
     assert missing(lines[:-1], plan) == [(3, "tp_all_reduce")]
     assert len(missing([], plan)) == 8
+
+
+def test_one_rank_has_no_all_reduce_to_prove(plan: Plan) -> None:
+    alone = dataclasses.replace(plan, ranks=plan.ranks[:1])
+    assert missing([], alone) == [(0, "engine")]
 
 
 def test_receipts_as_planned_are_not_wrong(plan: Plan) -> None:

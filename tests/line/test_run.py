@@ -21,13 +21,13 @@ def test_a_run_is_on_disk_before_anything_starts(tmp_path: Path, plan: Plan) -> 
 
 def test_the_newest_run_is_the_latest(tmp_path: Path, plan: Plan) -> None:
     store = RunStore("local", tmp_path)
-    for name in ("20260101-000000-aaaa", "20261231-000000-0000", "20260601-000000-ffff"):
+    for name in ("20260101-000000-900000", "20261231-000000-000000", "20260601-000000-5"):
         folder = store.root / name
         folder.mkdir(parents=True)
         (folder / "plan.json").write_text("{}")
     latest = store.latest()
     assert latest is not None
-    assert latest.id == "20261231-000000-0000"
+    assert latest.id == "20261231-000000-000000"
 
 
 def test_a_line_never_served_has_no_run(tmp_path: Path) -> None:

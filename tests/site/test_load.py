@@ -52,8 +52,8 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (LOCAL, "tp = 4", "tp = 4\nep = 3", "ep = ", ("ep = 3", "divides tp", "1, 2, 4")),
     (LOCAL, "tp = 4", "tp = 4\nepp = 3", "epp", ("unknown key `engine.epp`", "`ep`")),
     (LOCAL, "tp = 4", "tp = 4\nserved_name = 'x'", "served_name = 'x'", ("`model.served_name`",)),
-    (LOCAL, "mem_fraction = 0.1", "mem_fraction = 1", "mem_f", ("is 1", "below 1", "prefill")),
-    (LOCAL, "mem_fraction = 0.1", "mem_fraction = true", "mem_f", ("is true", "a number")),
+    (LOCAL, "mem_fraction = 0.5", "mem_fraction = 1", "mem_f", ("is 1", "below 1", "prefill")),
+    (LOCAL, "mem_fraction = 0.5", "mem_fraction = true", "mem_f", ("is true", "a number")),
     (LOCAL, "port = 30000", "port = 70000", "port = ", ("70000", "to 65535")),
     (LOCAL, "port = 30000", 'port = "30000"', "port = ", ("without quotes", "port = 30000")),
     (LOCAL, "port = 30000", "", "[api]", ("`api.port` is missing", "add `port")),
@@ -81,7 +81,7 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
      ('"--api-key", "[hidden]"',)),
     (LOCAL, "tp = 4", "tp = 4\nextra_args = [\n'-x',\n1]", "1]", ("`engine.extra_args[1]` is 1",)),
     (LOCAL, "[api]", "[env]\nA.B = 'x'\n[api]", "A.B", ("`env.A` is a table", "a string")),
-    (LOCAL, "mem_fraction = 0.1", "mem_fraction = nan", "mem_f", ("is nan", "below 1")),
+    (LOCAL, "mem_fraction = 0.5", "mem_fraction = nan", "mem_f", ("is nan", "below 1")),
     (LOCAL, "tp = 4", "tp = 4\nextra_args = ['--foo bar']", "extra", ('"--foo", "bar"',)),
     (LOCAL, "tp = 4", "tp = 4\nextra_args = ['--j={\"a\": 1}']", "extra",
      ("\"--j\", '{\"a\": 1}'",)),
@@ -184,7 +184,7 @@ def test_the_local_site_is_what_serve_needs() -> None:
     assert (site.model.path, site.model.served_name) == ("../models/tiny", "tiny")
     engine = site.engine
     assert (engine.context_length, engine.max_running_requests) == (2048, 8)
-    assert (engine.kv_tokens, engine.mem_fraction, engine.ep) == (4096, 0.1, 1)
+    assert (engine.kv_tokens, engine.mem_fraction, engine.ep) == (4096, 0.5, 1)
     assert (site.api.host, site.api.port) == ("127.0.0.1", 30000)
     assert (site.model.canary.prompt, site.model.canary.expect) == ("What is 19 + 23?", None)
     times = site.deadlines

@@ -11,8 +11,7 @@ from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_lin
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.make_plan import make_plan
 from tetraspark.line.plan import Plan
-from tetraspark.line.serve import serve
-from tetraspark.line.stop import stop
+from tetraspark.measure.serving import require_idle, served
 from tetraspark.measure.start import StartReport, measure_start, report
 
 bench = typer.Typer(help="Measure the line.", no_args_is_help=True)
@@ -36,6 +35,7 @@ def start(
     """Measure the cold start up to the first token, beside the engine's own import time."""
     line = open_line(site)
     plan = make_plan(line.loaded, line.runner)
+    require_idle(plan, line.runner, line.store)
     samples = []
     with err.status("measuring") as spinner:
         for sample in measure_start(plan, runs, lambda: _serve_once(line, plan)):
@@ -47,13 +47,8 @@ def start(
 
 def _serve_once(line: OpenLine, plan: Plan) -> float:
     """Serve, stop, and return the seconds to the first token (which ends the warm-up)."""
-    try:
-        served = serve(
-            line.loaded, plan, line.key, line.runner, line.store, False, lambda progress: None
-        )
-    finally:
-        stop(line.runner, line.store, line.loaded.site.deadlines.stop_seconds)
-    return sum(seconds for phase, seconds in served.seconds.items() if phase != "canary")
+    with served(line.loaded, plan, line.key(), line.runner, line.store) as ready:
+        return sum(seconds for phase, seconds in ready.seconds.items() if phase != "canary")
 
 
 def _print(found: StartReport) -> None:

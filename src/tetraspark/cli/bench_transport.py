@@ -9,8 +9,7 @@ from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_lin
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.api import Api
 from tetraspark.line.make_plan import make_plan
-from tetraspark.line.serve import serve
-from tetraspark.line.stop import stop
+from tetraspark.measure.serving import served
 from tetraspark.measure.transport import (
     Sample,
     Transport,
@@ -50,15 +49,11 @@ def transport(
 
 def _measure(line: OpenLine, name: Transport, requests: int, max_tokens: int) -> Sample:
     loaded = with_transport(line.loaded, name)
-    plan = make_plan(loaded, line.runner)
-    try:
-        serve(loaded, plan, line.key, line.runner, line.store, False, lambda progress: None)
-        api = Api(plan.url, plan.served_name, line.key)
+    plan, key = make_plan(loaded, line.runner), line.key()
+    with served(loaded, plan, key, line.runner, line.store):
+        api = Api(plan.url, plan.served_name, key)
         speeds = decode_speed(api, requests, max_tokens, REQUEST_SECONDS)
-        idle = idle_cores(line.runner.live(line.store.root))
-    finally:
-        stop(line.runner, line.store, loaded.site.deadlines.stop_seconds)
-    return Sample(name, speeds, idle)
+        return Sample(name, speeds, idle_cores(line.runner.live(line.store.root)))
 
 
 def _print(found: TransportReport) -> None:

@@ -1,7 +1,9 @@
 """The `tetraspark` command."""
 
+import os
+import signal
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -15,7 +17,7 @@ from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
-from tetraspark.errors import TetrasparkError
+from tetraspark.errors import Problem, RunError, TetrasparkError
 
 app = typer.Typer(
     name="tetraspark",
@@ -48,10 +50,33 @@ app.add_typer(bench, name="bench")
 
 def run() -> None:
     """Run the command; every refusal is printed as its problems, never as a traceback."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
     except TetrasparkError as error:
-        print_problems(error.problems)
-        if "--json" in sys.argv:
-            print_json({"ok": False, "problems": [one.as_dict() for one in error.problems]})
-        sys.exit(error.exit_code)
+        _refuse(error)
+    except BrokenPipeError:
+        # Whoever read the output has gone; that is its right, and no error of ours.
+        _drop_output()
+        sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        _drop_output()
+        where = str(error.filename or "output")
+        _refuse(RunError(Problem(where, error.strerror or str(error), "a file that can be used")))
+
+
+def _refuse(error: TetrasparkError) -> NoReturn:
+    print_problems(error.problems)
+    if "--json" in sys.argv:
+        print_json({"ok": False, "problems": [one.as_dict() for one in error.problems]})
+    sys.exit(error.exit_code)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """End as on an error, so that a start that is cut off takes its ranks down."""
+    sys.exit(128 + number)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: stdout has failed already."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

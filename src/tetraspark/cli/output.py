@@ -15,13 +15,15 @@ from tetraspark.errors import Problem
 PIPE_COLUMNS = 160
 
 
-def _console(stream: TextIO) -> Console:
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
-    return Console(stderr=stream is sys.stderr, highlight=False, soft_wrap=True, width=width)
+def _console(stderr: bool) -> Console:
+    stream: TextIO | None = sys.stderr if stderr else sys.stdout
+    terminal = stream is not None and stream.isatty()
+    width = None if terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=width)
 
 
-out = _console(sys.stdout)
-err = _console(sys.stderr)
+out = _console(stderr=False)
+err = _console(stderr=True)
 
 
 def print_json(value: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.status import Status as Spinner
 
 from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line
@@ -31,10 +32,16 @@ def serve(
     if dry_run:
         print_json(planned.as_dict()) if json else print_plan(planned)
         return
-    with err.status(f"starting {len(planned.ranks)} ranks") as spinner:
-        served = serve_line(
-            line.loaded, planned, line.key, line.runner, line.store, replace, _observer(spinner)
-        )
+    key = line.key()
+    try:
+        with err.status(f"starting {len(planned.ranks)} ranks") as spinner:
+            observe = _observer(spinner)
+            served = serve_line(
+                line.loaded, planned, key, line.runner, line.store, replace, observe
+            )
+    except KeyboardInterrupt:
+        err.print("interrupted: every rank of this start has been stopped")
+        raise typer.Exit(130) from None
     if json:
         print_json(served.as_dict())
     else:
@@ -51,7 +58,7 @@ def _observer(spinner: Spinner) -> Callable[[Progress], None]:
             f"waiting for rank {progress.rank}: {progress.last_line[:100]}"
         )
         if err.is_terminal:
-            spinner.update(text.replace("[", r"\["))
+            spinner.update(escape(text))
         elif progress.seconds >= shown.get(progress.phase, 0.0):
             shown[progress.phase] = progress.seconds + NEWS_SECONDS
             err.print(text, markup=False)

@@ -4,10 +4,12 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
 from tetraspark.cli.output import err, out, print_json
+from tetraspark.line.api import Api
 from tetraspark.line.smoke import smoke as smoke_line
 
 
@@ -21,7 +23,8 @@ def smoke(
     """Send the canary through the public API in several ways; exit code 1 when a check fails."""
     line = open_line(site)
     canary = line.loaded.site.model.canary
-    api = line.api()
+    plan = line.run()[1]
+    api = Api(plan["url"], plan["served_name"], line.key())
     with err.status(f"asking {api.url}"):
         checks = smoke_line(api, canary, timeout)
     passed = all(check.ok for check in checks)
@@ -31,15 +34,9 @@ def smoke(
         table = Table("check", "", "observed", "wanted", box=None)
         for check in checks:
             mark = "[green]pass[/]" if check.ok else "[red]FAIL[/]"
-            table.add_row(
-                check.id, mark, *(_plain(text) for text in (check.observed, check.wanted))
-            )
+            table.add_row(check.id, mark, escape(check.observed), escape(check.wanted))
         out.print(table)
         if canary.expect is None:
             out.print("the text itself is not judged: the site names no model.canary.expect")
     if not passed:
         raise typer.Exit(1)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
-from tetraspark.cli.output import out, print_json
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.output import out, print_json, print_problems
+from tetraspark.errors import UsageError
 from tetraspark.line.status import Status, read_status
 
 COLOURS = {
@@ -31,13 +32,22 @@ def status(
         line.loaded.site.name,
         line.runner,
         line.store,
-        line.key,
+        _key(line),
         line.loaded.site.model.canary,
         deadline,
     )
     print_json(found.as_dict()) if json else _print(found)
     if found.verdict != "ready":
         raise typer.Exit(1)
+
+
+def _key(line: OpenLine) -> str | None:
+    """Return the API key; one that is no use is told, and the ranks are looked at all the same."""
+    try:
+        return line.key()
+    except UsageError as error:
+        print_problems(error.problems)
+        return None
 
 
 def _print(found: Status) -> None:
@@ -47,7 +57,6 @@ def _print(found: Status) -> None:
     if found.run is None:
         return
     table = Table("rank", "node", "state", "processes", "receipts", "collectives", box=None)
-    table.add_column("last line", no_wrap=True, overflow="ellipsis")
     for rank in found.ranks:
         state = f"{rank.state}: {rank.detail}" if rank.detail else rank.state
         table.add_row(
@@ -57,9 +66,11 @@ def _print(found: Status) -> None:
             str(len(rank.pids)),
             " ".join(rank.receipts),
             _collectives(rank.collectives),
-            rank.last_line.replace("[", r"\["),
         )
     out.print(table)
+    for rank in found.ranks:
+        if rank.state != "running":
+            out.print(f"rank {rank.rank} said last: {rank.last_line}", markup=False)
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
     answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
     out.print(f"api {found.url}: {answers}", markup=False)

@@ -16,18 +16,19 @@ from tetraspark.engine.drift import inspect_all, package_root
 from tetraspark.engine.hooks import CALLED, HOOKS, Hook, Role
 from tetraspark.engine.receipts import refuse
 
-RUN_DIR = "TETRASPARK_RUN_DIR"
+PREFIX = "TETRASPARK_"
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
 
 
 def register() -> None:
     """Hook this process of the engine; the entry point named in pyproject.toml.
 
-    Does nothing in an engine that `tetraspark serve` did not start. Raises SystemExit when the
-    engine is missing, has drifted, or refuses a hook.
+    Idle in an engine whose environment holds nothing of a plan: any variable of ours, such as
+    the one that names the API key's file, must have its effect or stop the start. Raises
+    SystemExit when the engine is missing, has drifted, or refuses a hook.
     """
-    if RUN_DIR not in os.environ:
-        print("tetraspark: engine not started by `tetraspark serve`, plugin idle", file=sys.stderr)
+    if not any(name.startswith(PREFIX) for name in os.environ):
+        print("tetraspark: no plan in the environment, plugin idle", file=sys.stderr)
         return
     hooks = tuple(hook for hook in HOOKS if hook.role == process_role())
     _refuse_drift(hooks)

@@ -10,9 +10,8 @@ from tetraspark.collectives.failure import BuildError, RefusedError
 from tetraspark.engine import receipts
 from tetraspark.engine.communicator import Communicator, open_communicator
 from tetraspark.engine.hooks import HOOKS
+from tetraspark.engine.label import RUN_DIR
 from tetraspark.engine.progress import progress_path, write_in_background
-
-RUN_DIR = "TETRASPARK_RUN_DIR"
 
 communicator: Communicator | None = None
 _first_all_reduce = True
@@ -31,7 +30,7 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         communicator = open_communicator(group)
     except (RefusedError, BuildError, ValueError) as error:
         receipts.refuse([f"collectives: {error}"])
-    if communicator is not None:
+    if communicator is not None and RUN_DIR in os.environ:
         path = progress_path(Path(os.environ[RUN_DIR]), group.rank_in_group)
         write_in_background(path, communicator.state)
     receipts.emit(

@@ -1,5 +1,6 @@
 """The local runner: ranks are process groups on this machine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,16 +13,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tetraspark.engine.label import RANK, RUN_DIR
 from tetraspark.engine.progress import progress_path
 from tetraspark.engine.standins import MODULES
+from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.port import free_ports
-from tetraspark.fleet.process import RANK, RUN_DIR, Process, labelled, shared_memory
+from tetraspark.fleet.process import Process, labelled, shared_memory
 from tetraspark.fleet.rank import Exit, RankCommand, RankState
 from tetraspark.fleet.runner import Inventory, Stopped
 
 # A rank sees these of the caller's variables and no others: a setting of the engine that happens
 # to be exported in somebody's shell must not reach one machine's ranks only.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CACHE_HOME")
+
+KILL_SECONDS = 30.0
 
 # Runs the engine and records how it ended, as a container runtime would. The trap keeps the
 # supervisor alive when the group is signalled; the engine gets the default action.
@@ -87,14 +92,25 @@ class LocalRunner:
             for rank in range(ranks)
         )
 
-    def read_log(self, run_dir: Path, rank: int, offset: int) -> bytes:
+    def read_log(self, run_dir: Path, rank: int, offset: int, size: int = -1) -> bytes:
         """Return what a rank has printed from a byte offset on; nothing when it has no log."""
         try:
             with log_path(run_dir, rank).open("rb") as log:
                 log.seek(offset)
-                return log.read()
+                return log.read(size)
         except FileNotFoundError:
             return b""
+
+    def log_size(self, run_dir: Path, rank: int) -> int:
+        """Return how many bytes a rank has printed; none when it has no log."""
+        try:
+            return log_path(run_dir, rank).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def shared_memory(self, run_dir: Path) -> set[Path]:
+        """Return the shared memory files that the processes of a run have mapped."""
+        return shared_memory([process.pid for process in labelled(run_dir)])
 
     def read_progress(self, run_dir: Path, rank: int) -> dict[str, Any] | None:
         """Return what a rank's communicator last wrote about itself, or None."""
@@ -117,8 +133,11 @@ class LocalRunner:
             _signal(pid, signal.SIGTERM)
             _signal(pid, signal.SIGCONT)
         _wait_until_gone(root, grace)
-        killed = []
+        killed: list[int] = []
+        deadline = time.monotonic() + KILL_SECONDS
         while remaining := labelled(root):
+            if time.monotonic() > deadline:
+                raise _unkillable(remaining)
             for process in remaining:
                 _signal(process.pid, signal.SIGKILL)
                 killed.append(process.pid)
@@ -157,10 +176,20 @@ def _is_main(process: Process, found: list[Process]) -> bool:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        return
+
+
+def _unkillable(remaining: list[Process]) -> RunError:
+    names = ", ".join(f"{one.pid} ({one.name}, state {one.state})" for one in remaining)
+    return RunError(
+        Problem(
+            where="this machine",
+            seen=f"still there {KILL_SECONDS:.0f} s after SIGKILL: {names}",
+            wanted="no process of the line",
+            fix="look at what they wait for: cat /proc/PID/stack",
+        )
+    )
 
 
 def _wait_until_gone(root: Path, seconds: float) -> None:

@@ -14,15 +14,15 @@ def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
         return tuple(one.getsockname()[1] for one in sockets)
 
 
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether a server could listen on the port now."""
+def bind_error(port: int, host: str = "127.0.0.1") -> OSError | None:
+    """Return why no server could listen there now, or None when one could."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
 
 
 def owner_of(port: int, proc: Path = Path("/proc")) -> str:

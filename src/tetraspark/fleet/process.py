@@ -9,8 +9,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-RUN_DIR = "TETRASPARK_RUN_DIR"
-RANK = "TETRASPARK_RANK"
+from tetraspark.engine.label import RANK, RUN_DIR
+
 PROC = Path("/proc")
 SHARED_MEMORY = Path("/dev/shm")
 

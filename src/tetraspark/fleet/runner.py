@@ -47,8 +47,16 @@ class Runner(Protocol):
         """Return the state of every rank of a run, in rank order."""
         ...
 
-    def read_log(self, run_dir: Path, rank: int, offset: int) -> bytes:
-        """Return what a rank has printed from a byte offset on."""
+    def read_log(self, run_dir: Path, rank: int, offset: int, size: int = -1) -> bytes:
+        """Return what a rank has printed from a byte offset on, at most `size` bytes."""
+        ...
+
+    def log_size(self, run_dir: Path, rank: int) -> int:
+        """Return how many bytes a rank has printed."""
+        ...
+
+    def shared_memory(self, run_dir: Path) -> set[Path]:
+        """Return the shared memory files that the processes of a run have mapped."""
         ...
 
     def read_progress(self, run_dir: Path, rank: int) -> dict[str, Any] | None:
@@ -60,5 +68,8 @@ class Runner(Protocol):
         ...
 
     def stop(self, root: Path, grace: float, leftovers: Iterable[Path]) -> Stopped:
-        """End every process of the runs under `root`, then remove the files they left behind."""
+        """End every process of the runs under `root`, then remove the files they left behind.
+
+        Raises RunError when processes are still there long after they were killed.
+        """
         ...

@@ -128,14 +128,11 @@ def _pieces(lines: Iterator[str]) -> Iterator[str]:
                 yield piece
 
 
-def read_key(path: str | None, base: Path) -> str | None:
-    """Read an API key file (relative to `base`); only its owner may be able to read it.
+def read_key(file: Path) -> str:
+    """Read an API key file; only its owner may be able to read it.
 
-    Raises UsageError when the file is missing, empty, or readable by others.
+    Raises UsageError when the file is missing, holds no key, or is readable by others.
     """
-    if path is None:
-        return None
-    file = (base / Path(path).expanduser()).resolve()
     try:
         key = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode & 0o777
@@ -147,6 +144,7 @@ def read_key(path: str | None, base: Path) -> str | None:
         raise UsageError(
             Problem(str(file), f"mode {mode:o}", "readable by its owner alone", f"chmod 600 {file}")
         )
-    if not key or key.split() != [key]:
-        raise UsageError(Problem(str(file), "no key on one line", "the API key, without spaces"))
+    if not key or key.split() != [key] or not key.isascii() or not key.isprintable():
+        wanted = "the API key on one line: ASCII, without spaces"
+        raise UsageError(Problem(str(file), "no key that a header can carry", wanted))
     return key

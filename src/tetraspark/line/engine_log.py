@@ -33,7 +33,10 @@ STAGE_TEXTS = (
 )
 TIMESTAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [A-Z0-9 ]+)?\]")
 RAISED = re.compile(r"(?:[A-Za-z_][\w.]*\.)?\w*(?:Error|Exception|Exit|Interrupt)(?::|$)")
-CHILD_ENDED = re.compile(r"terminated with (-?[1-9]\d*)$")
+CHILD_ENDED = re.compile(
+    r"terminated with -?[1-9]\d*$|died during initialization \(exit code: -?[1-9]"
+)
+USAGE = re.compile(r"[\w./ -]+: error: ")
 CRASHED = re.compile(r"Segmentation fault|[Oo]ut of memory|core dumped")
 
 # What the survivors print when a peer is gone: true, but never the cause.
@@ -83,7 +86,14 @@ def _read(rank: int, text: str, time: float) -> Line:
     stage = next((stage for mark, stage in STAGE_TEXTS if mark in text), None)
     message = TIMESTAMP.sub("", text, count=1).strip()
     peer_lost = stage is None and bool(PEER_LOST.search(message))
-    ended = RAISED.match(message) or CHILD_ENDED.search(message) or CRASHED.search(message)
+    # The end of a pipe says that somebody died, and nothing about who or why.
+    nothing_said = message == "EOFError"
+    ended = not nothing_said and (
+        RAISED.match(message)
+        or CHILD_ENDED.search(message)
+        or CRASHED.search(message)
+        or USAGE.match(message)
+    )
     return Line(rank, text, time, None, stage, peer_lost or (not stage and bool(ended)), peer_lost)
 
 

@@ -7,13 +7,17 @@ from enum import IntEnum
 from tetraspark.fleet.rank import RankState
 from tetraspark.line.engine_log import Line
 
+FROZEN_TEXT = "a process of it is stopped (SIGSTOP)"
+ABSENT_TEXT = "its processes are gone and left no exit record"
+SHOWN_CHARACTERS = 400
+LAST_WORDS_SECONDS = 60.0
+
 
 class Evidence(IntEnum):
     """How well something explains a failure; the lowest one present is the root."""
 
     FROZEN = 0
-    OWN_WORDS = 1
-    KILLED = 1
+    CAUSE = 1
     BROKEN = 2
     EXIT_CODE = 3
     PEER_LOST = 4
@@ -34,43 +38,46 @@ def first_failure(
 ) -> Failure | None:
     """Return the root; None when nothing has failed.
 
-    Only a rank's first fatal line counts: what follows it is its own collapse. A rank that has
-    lost a peer tells the truth, but is never the cause; nor is the engine that then ends itself.
-    `broken` names what is missing of a rank that still runs.
+    Only ranks that are not whole are asked, and of their words only those of the last minute: an
+    exception that was logged and survived explains nothing. Of these only the first fatal line
+    counts: what follows is the rank's own collapse. A rank that has lost a peer tells the truth,
+    but is never the cause; nor is the engine that then ends itself. `broken` names what is
+    missing of a rank that still runs.
     """
-    first: dict[int, Line] = {}
-    for line in lines:
-        if line.fatal:
-            first.setdefault(line.rank, line)
-    found = [_from_line(line) for line in first.values()]
+    lines = list(lines)
+    found: list[tuple[Evidence, Failure]] = []
     for state in states:
+        if state.state == "running" and state.rank not in broken:
+            continue
+        words = _last_words([line for line in lines if line.rank == state.rank], state)
         if state.state == "frozen":
             found.append((Evidence.FROZEN, Failure(state.rank, FROZEN_TEXT, 0.0)))
-        elif state.rank not in first:
-            found += _from_state(state, broken)
+        elif words is not None:
+            found.append(_from_line(words))
+        else:
+            found.append(_from_state(state, broken))
     return min(found, key=lambda item: (item[0], item[1].time))[1] if found else None
 
 
-FROZEN_TEXT = "a process of it is stopped (SIGSTOP)"
-ABSENT_TEXT = "its processes are gone and left no exit record"
-SHOWN_CHARACTERS = 400
+def _last_words(lines: list[Line], state: RankState) -> Line | None:
+    """Return the first fatal line of a rank's last minute."""
+    ends = [line.time for line in lines[-1:]] + ([state.exit.at] if state.exit else [])
+    since = max(ends, default=0.0) - LAST_WORDS_SECONDS
+    return next((line for line in lines if line.fatal and line.time >= since), None)
 
 
 def _from_line(line: Line) -> tuple[Evidence, Failure]:
-    evidence = Evidence.PEER_LOST if line.peer_lost else Evidence.OWN_WORDS
+    evidence = Evidence.PEER_LOST if line.peer_lost else Evidence.CAUSE
     return evidence, Failure(line.rank, line.text[:SHOWN_CHARACTERS], line.time)
 
 
-def _from_state(state: RankState, broken: Mapping[int, str]) -> list[tuple[Evidence, Failure]]:
+def _from_state(state: RankState, broken: Mapping[int, str]) -> tuple[Evidence, Failure]:
     if state.rank in broken:
-        return [(Evidence.BROKEN, Failure(state.rank, broken[state.rank], 0.0))]
-    if state.state == "absent":
-        return [(Evidence.BROKEN, Failure(state.rank, ABSENT_TEXT, 0.0))]
+        return Evidence.BROKEN, Failure(state.rank, broken[state.rank], 0.0)
     if state.exit is None:
-        return []
-    text = f"engine ended: {state.exit}"
+        return Evidence.BROKEN, Failure(state.rank, ABSENT_TEXT, 0.0)
     if state.exit.code > 128:
-        evidence = Evidence.KILLED
+        evidence = Evidence.CAUSE
     else:
         evidence = Evidence.EXIT_CODE if state.exit.code else Evidence.CLEAN_EXIT
-    return [(evidence, Failure(state.rank, text, state.exit.at))]
+    return evidence, Failure(state.rank, f"engine ended: {state.exit}", state.exit.at)

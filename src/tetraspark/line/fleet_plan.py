@@ -5,8 +5,8 @@ resolved on the node at each launch.
 """
 
 from tetraspark.engine.api_key import KEY_FILE
+from tetraspark.engine.label import RANK
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fleet.process import RANK
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
 from tetraspark.line.plan import Plan, Setting
@@ -60,7 +60,7 @@ def fleet_plan(loaded: LoadedSite) -> Plan:
     return Plan(
         line=site.name,
         kind="fleet",
-        site=str(loaded.path),
+        site=str(loaded.path.resolve()),
         site_sha256=loaded.sha256,
         engine=ENGINES[site.image.recipe],
         model=site.model.path,
@@ -126,7 +126,9 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
 
 
 def _text(value: object) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return str(value)
 
 
 def _container(loaded: LoadedSite, found: list[Setting], rank: int) -> tuple[str, ...]:
@@ -139,9 +141,8 @@ def _container(loaded: LoadedSite, found: list[Setting], rank: int) -> tuple[str
         folder = site.engram.worker_dir if rank and site.engram.worker_dir else site.engram.dir
         mounts.append(f"{folder}:/engram:ro")
     if rank == 0 and site.api.key_file is not None:
-        key = site.api.key_file
-        path = key if key.startswith("~") else str((loaded.path.parent / key).resolve())
-        mounts.append(f"{path}:{KEY_MOUNT}:ro")
+        key = loaded.resolve(site.api.key_file, "api.key_file")
+        mounts.append(f"{key}:{KEY_MOUNT}:ro")
     return (
         *("docker", "run", "--detach", f"--name={name}", *CONTAINER),
         *(word for mount in mounts for word in ("--volume", mount)),

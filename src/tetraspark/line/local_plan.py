@@ -1,7 +1,5 @@
 """The plan of a line on one CPU-only machine: every rank a node of its own, on loopback."""
 
-from pathlib import Path
-
 from tetraspark.engine.api_key import KEY_FILE
 from tetraspark.engine.standins import path_of
 from tetraspark.errors import Problem, UsageError
@@ -14,6 +12,11 @@ from tetraspark.site.load import LoadedSite
 
 ENGINE = "0.5.23"
 LOOPBACK = "127.0.0.1"
+SIZES = (
+    ("--max-total-tokens", "8192"),
+    ("--max-running-requests", "8"),
+    ("--mem-fraction-static", "0.5"),
+)
 # Variable that the plugin reads -> the key it is rendered from.
 COLLECTIVES_ENV = (
     ("TETRASPARK_TRANSPORT", "transport"),
@@ -38,6 +41,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         *_collectives(loaded),
         *settings.extra(loaded),
     ]
+    settings.refuse_conflicts(all_settings)
     ranks = tuple(
         RankCommand(
             rank=rank,
@@ -56,10 +60,10 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
     return Plan(
         line=site.name,
         kind="local",
-        site=str(loaded.path),
+        site=str(loaded.path.resolve()),
         site_sha256=loaded.sha256,
         engine=ENGINE,
-        model=str(model_path(loaded)),
+        model=str(loaded.resolve(site.model.path, "model.path")),
         served_name=site.model.served_name,
         host=site.api.host,
         port=port,
@@ -67,12 +71,6 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         ranks=ranks,
         settings=tuple(all_settings),
     )
-
-
-def model_path(loaded: LoadedSite) -> Path:
-    """Return the model's folder on this machine; relative paths start at the site file."""
-    written = Path(loaded.site.model.path).expanduser()
-    return (loaded.path.parent / written).resolve()
 
 
 def _require_engine(inventory: Inventory) -> None:
@@ -88,8 +86,15 @@ def _require_engine(inventory: Inventory) -> None:
 
 
 def _common(loaded: LoadedSite) -> list[Setting]:
-    model = Setting("flag", "--model-path", str(model_path(loaded)), loaded.origin("model.path"))
-    return [model, *settings.from_keys(loaded)]
+    model = str(loaded.resolve(loaded.site.model.path, "model.path"))
+    found = [Setting("flag", "--model-path", model, loaded.origin("model.path"))]
+    found += settings.from_keys(loaded)
+    written = {setting.name for setting in found}
+    # Left alone, the engine sizes its pools from all of the machine's memory, once for each rank.
+    reason = "not in the site; ranks share this machine's memory"
+    return found + [
+        derived("flag", name, value, reason, None) for name, value in SIZES if name not in written
+    ]
 
 
 def _addresses(loaded: LoadedSite, inventory: Inventory, port: int) -> list[Setting]:
@@ -154,6 +159,6 @@ def _plugin(loaded: LoadedSite) -> list[Setting]:
     ]
     key_file = loaded.site.api.key_file
     if key_file is not None:
-        path = (loaded.path.parent / Path(key_file).expanduser()).resolve()
-        found.append(Setting("env", KEY_FILE, str(path), loaded.origin("api.key_file"), 0))
+        path = str(loaded.resolve(key_file, "api.key_file"))
+        found.append(Setting("env", KEY_FILE, path, loaded.origin("api.key_file"), 0))
     return found

@@ -1,35 +1,54 @@
-"""The logs of all ranks of a run, read as they grow."""
+"""The logs of all ranks of a run: as they grow, or their two ends."""
 
 from pathlib import Path
 
 from tetraspark.fleet.runner import Runner
 from tetraspark.line.engine_log import Line, parse, timestamp
 
+# A start fits the head, with room to spare; the tail holds what a rank said last. A log grows for
+# as long as the line serves, so nothing reads it whole.
+HEAD_BYTES = 1 << 20
+TAIL_BYTES = 1 << 18
+BYTES_A_LINE = 400
+
 
 class LogTail:
-    """Every complete line that the ranks of a run have printed so far."""
+    """Follows the logs of a run; remembers receipts, fatal lines, and each rank's last word."""
 
     def __init__(self, runner: Runner, run_dir: Path, ranks: int) -> None:
         self._runner = runner
         self._run_dir = run_dir
         self._offsets = [0] * ranks
         self._times = [0.0] * ranks
+        self._last: list[Line | None] = [None] * ranks
         self.lines: list[Line] = []
 
     def read(self) -> list[Line]:
         """Return the new lines of all ranks; a line still being written is left for later."""
-        fresh: list[Line] = []
+        return [line for rank in range(len(self._offsets)) for line in self._read(rank)]
+
+    def read_ends(self) -> None:
+        """Read the beginning and the end of each log, and leave out what lies between."""
         for rank, offset in enumerate(self._offsets):
-            data = self._runner.read_log(self._run_dir, rank, offset)
-            complete = data[: data.rfind(b"\n") + 1]
-            self._offsets[rank] += len(complete)
-            texts = complete.decode(errors="replace").splitlines()
-            lines = parse(rank, texts, self._times[rank])
-            if lines:
-                self._times[rank] = lines[-1].time
-            fresh += lines
-        self.lines += fresh
-        return fresh
+            self._read(rank, HEAD_BYTES)
+            size = self._runner.log_size(self._run_dir, rank)
+            if size - TAIL_BYTES > self._offsets[rank]:
+                self._skip_to(rank, size - TAIL_BYTES)
+            assert self._offsets[rank] >= offset
+            self._read(rank)
+
+    def skip_to_last(self, rank: int, lines: int) -> list[Line]:
+        """Return the last lines of one rank, and follow it from there."""
+        size = self._runner.log_size(self._run_dir, rank)
+        wanted = max(lines, 1) * BYTES_A_LINE
+        while True:
+            self._offsets[rank] = 0
+            if size > wanted:
+                self._skip_to(rank, size - wanted)
+            found = self._read(rank)
+            if len(found) >= lines or wanted >= size:
+                return found[max(0, len(found) - lines) :]
+            wanted *= 4
 
     def last(self, rank: int) -> Line | None:
         """Return the newest line of one rank that tells something, or None.
@@ -37,6 +56,26 @@ class LogTail:
         Lines without a time stamp are warnings' source lines and progress bars more often than
         news, so they count only while there is no other.
         """
-        mine = [line for line in self.lines if line.rank == rank]
-        stamped = (line for line in reversed(mine) if timestamp(line.text) is not None)
-        return next(stamped, mine[-1] if mine else None)
+        return self._last[rank]
+
+    def _skip_to(self, rank: int, offset: int) -> None:
+        """Go to the first whole line after an offset."""
+        data = self._runner.read_log(self._run_dir, rank, offset, HEAD_BYTES)
+        self._offsets[rank] = offset + data.find(b"\n") + 1
+
+    def _read(self, rank: int, size: int = -1) -> list[Line]:
+        data = self._runner.read_log(self._run_dir, rank, self._offsets[rank], size)
+        complete = data[: data.rfind(b"\n") + 1]
+        self._offsets[rank] += len(complete)
+        lines = parse(rank, complete.decode(errors="replace").splitlines(), self._times[rank])
+        if lines:
+            self._times[rank] = lines[-1].time
+            self._last[rank] = self._news(rank, lines)
+        self.lines += [line for line in lines if line.receipt is not None or line.fatal]
+        return lines
+
+    def _news(self, rank: int, lines: list[Line]) -> Line:
+        stamped = (line for line in reversed(lines) if timestamp(line.text) is not None)
+        plain = (line for line in reversed(lines) if not line.text[0].isspace())
+        found = next(stamped, None)
+        return found or self._last[rank] or next(plain, lines[-1])

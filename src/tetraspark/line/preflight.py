@@ -1,9 +1,10 @@
 """What is looked at before anything is started."""
 
+import errno
 from pathlib import Path
 
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fleet.port import is_free, owner_of
+from tetraspark.fleet.port import bind_error, owner_of
 from tetraspark.line.plan import Plan
 
 
@@ -21,7 +22,7 @@ def _model_problems(folder: Path, site: str) -> list[Problem]:
     }
     if not folder.is_dir():
         seen = "not a folder" if folder.exists() else "no such folder"
-        fix = f"correct model.path in {site}; `make model` makes the bundled one"
+        fix = f"correct model.path in {site}; the bundled one is models/tiny"
         return [Problem(str(folder), seen, "the folder of a checkpoint", fix)]
     problems = [
         Problem(str(folder / name), "missing", what, f"complete {folder}")
@@ -46,17 +47,17 @@ def _has_chat_template(folder: Path) -> bool:
     config = folder / "tokenizer_config.json"
     if (folder / "chat_template.jinja").is_file():
         return True
-    return config.is_file() and '"chat_template"' in config.read_text(encoding="utf-8")
+    return config.is_file() and b'"chat_template"' in config.read_bytes()
 
 
 def _port_problems(plan: Plan) -> list[Problem]:
-    if is_free(plan.port, plan.host):
+    error = bind_error(plan.port, plan.host)
+    where = f"{plan.host}:{plan.port}"
+    if error is None:
         return []
-    return [
-        Problem(
-            where=f"{plan.host}:{plan.port}",
-            seen=f"port taken by {owner_of(plan.port)}",
-            wanted="a free port for the API",
-            fix=f"stop that process, or set api.port (0 chooses a free one) in {plan.site}",
-        )
-    ]
+    if error.errno == errno.EADDRINUSE:
+        fix = f"stop that process, or set api.port (0 chooses a free one) in {plan.site}"
+        seen = f"port taken by {owner_of(plan.port)}"
+        return [Problem(where, seen, "a free port for the API", fix)]
+    fix = f"set api.host and api.port in {plan.site}; `ip -4 addr` shows this machine's addresses"
+    return [Problem(where, f"cannot listen: {error.strerror}", "an address of this machine", fix)]

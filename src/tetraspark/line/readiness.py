@@ -58,6 +58,7 @@ class Start:
         try:
             yield from self._warm_up(pool)
             yield from self._ask_canary(pool)
+            self._remember("canary")
         finally:
             # A request to a wedged server must not delay taking that server down.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -106,7 +107,7 @@ class Start:
     def _until(self, phase: Phase, limit: int) -> Iterator[Progress]:
         """Yield the progress of a phase a few times a second; raise when something is wrong."""
         started = time.monotonic()
-        self._run.record(phase=phase, since=time.time())
+        self._remember(phase)
         while True:
             self._look()
             self.seconds[phase] = time.monotonic() - started
@@ -115,6 +116,11 @@ class Start:
                 raise self._too_late(progress)
             yield progress
             time.sleep(POLL_SECONDS)
+
+    def _remember(self, phase: Phase) -> None:
+        """Record the phase, and the files that a crash in it would leave behind."""
+        files = sorted(str(file) for file in self._runner.shared_memory(self._run.folder))
+        self._run.record(phase=phase, since=time.time(), shared_memory=files)
 
     def _look(self) -> None:
         """Read the new lines and the state of every rank."""
@@ -130,6 +136,15 @@ class Start:
             raise self._ended()
 
     def _ended(self) -> RunError:
+        if self._run.read()["phase"] == "stopped":
+            return RunError(
+                Problem(
+                    where=f"run {self._run.id}",
+                    seen="another command stopped this start",
+                    wanted="a start that is left alone",
+                    fix="tetraspark status",
+                )
+            )
         time.sleep(1.0)  # Let the other ranks say their last words: the cause may be theirs.
         self._tail.read()
         states = self._runner.inspect(self._run.folder, len(self._plan.ranks))

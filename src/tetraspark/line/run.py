@@ -4,24 +4,30 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
+import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.line.plan import Plan
 
+KEPT_RUNS = 20
+
 
 def state_home() -> Path:
-    """Return the folder of all runs: TETRASPARK_STATE, or the XDG state folder's."""
+    """Return the folder of all runs: TETRASPARK_STATE, or the XDG state folder's.
+
+    A relative XDG_STATE_HOME is ignored, as the XDG specification asks.
+    """
     named = os.environ.get("TETRASPARK_STATE")
     if named:
         return Path(named).absolute()
-    xdg = os.environ.get("XDG_STATE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".local" / "state") / "tetraspark"
+    xdg = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (xdg if xdg.is_absolute() else Path.home() / ".local" / "state") / "tetraspark"
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,24 @@ class Run:
             raise RunError(Problem(str(path), "not a plan", "an object", "tetraspark stop"))
         return plan
 
+    @contextlib.contextmanager
+    def launching(self) -> Iterator[None]:
+        """Hold the mark of a launcher at work; a launcher that dies lets go of it."""
+        with (self.folder / "launcher").open("w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def is_launching(self) -> bool:
+        """Tell whether the launcher of this run is still at work."""
+        try:
+            with (self.folder / "launcher").open("r", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        return False
+
     def record(self, **fields: object) -> None:
         """Merge fields into state.json, in one step for whoever reads it."""
         state = self.read() | fields
@@ -72,17 +96,26 @@ class RunStore:
 
     def create(self, plan: Plan) -> Run:
         """Make a run folder with its plan, before anything is started."""
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        run = Run(self.root / f"{stamp}-{secrets.token_hex(2)}")
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        run = Run(self.root / stamp)
         run.folder.mkdir(parents=True, mode=0o700)
         write_atomically(run.folder / "plan.json", plan.as_dict())
-        run.record(phase="start", launcher=os.getpid())
+        run.record(phase="start", since=time.time())
+        self._prune()
         return run
+
+    def runs(self) -> list[Run]:
+        """Return the runs of the line, oldest first; names begin with their UTC time."""
+        return [Run(path.parent) for path in sorted(self.root.glob("*/plan.json"))]
 
     def latest(self) -> Run | None:
         """Return the newest run, or None when the line was never served."""
-        folders = sorted(path.parent for path in self.root.glob("*/plan.json"))
-        return Run(folders[-1]) if folders else None
+        return next(reversed(self.runs()), None)
+
+    def _prune(self) -> None:
+        """Forget the oldest runs, logs and all."""
+        for run in self.runs()[:-KEPT_RUNS]:
+            shutil.rmtree(run.folder)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -105,6 +138,6 @@ class RunStore:
 
 def write_atomically(path: Path, value: object) -> None:
     """Write JSON so that a reader sees the old text or the new one, never a part."""
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     part.replace(path)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from tetraspark.errors import Problem, RunError
-from tetraspark.fleet.process import labelled, shared_memory
 from tetraspark.fleet.runner import Runner
 from tetraspark.line.api import Answer, Api
 from tetraspark.line.plan import Plan
 from tetraspark.line.preflight import preflight
 from tetraspark.line.readiness import Phase, Progress, Start
 from tetraspark.line.run import Run, RunStore
-from tetraspark.line.stop import stop
+from tetraspark.line.stop import stop, stop_run
 from tetraspark.site.load import LoadedSite
 
 
@@ -42,45 +41,57 @@ def serve(
     """Start the planned line and return when it is ready.
 
     Raises RunError when it is served already (unless `replace`), or when a rank ends, lies or
-    takes too long; then nothing of it is left running.
+    takes too long; then nothing of this run is left, and nothing else was touched.
     """
-    run = _launch(loaded, plan, runner, store, replace)
-    api = Api(plan.url, plan.served_name, key)
-    site = loaded.site
-    start = Start(plan, run, runner, site.deadlines, site.model.canary, api)
+    grace = loaded.site.deadlines.stop_seconds
+    with store.lock():
+        _make_room(plan, runner, store, grace if replace else None)
+        preflight(plan)
+        run = store.create(plan)
     try:
-        for progress in start.watch():
-            observe(progress)
+        with run.launching():
+            return _start(loaded, plan, run, runner, key, observe)
     except BaseException as error:
-        stop(runner, store, site.deadlines.stop_seconds)
+        stop_run(runner, run, grace)
         run.record(phase="failed", reason=str(error) or type(error).__name__)
         raise
+
+
+def _start(
+    loaded: LoadedSite,
+    plan: Plan,
+    run: Run,
+    runner: Runner,
+    key: str | None,
+    observe: Callable[[Progress], None],
+) -> Served:
+    for command in reversed(plan.ranks):
+        runner.start(command, run.folder)
+    api = Api(plan.url, plan.served_name, key)
+    start = Start(plan, run, runner, loaded.site.deadlines, loaded.site.model.canary, api)
+    for progress in start.watch():
+        observe(progress)
     assert start.answer is not None
-    files = shared_memory([process.pid for process in labelled(run.folder)])
-    run.record(phase="ready", shared_memory=[str(file) for file in sorted(files)])
+    run.record(phase="ready")
     return Served(run.id, plan.url, plan.served_name, start.answer, start.seconds)
 
 
-def _launch(loaded: LoadedSite, plan: Plan, runner: Runner, store: RunStore, replace: bool) -> Run:
-    with store.lock():
-        pids = runner.live(store.root)
-        if pids and not replace:
-            raise _served_already(plan, store, pids)
-        if pids:
-            stop(runner, store, loaded.site.deadlines.stop_seconds)
-        preflight(plan)
-        run = store.create(plan)
-        for command in reversed(plan.ranks):
-            runner.start(command, run.folder)
-    return run
+def _make_room(plan: Plan, runner: Runner, store: RunStore, grace: float | None) -> None:
+    """Refuse a line that is served already; with `grace`, end it instead."""
+    pids = runner.live(store.root)
+    if pids and grace is None:
+        raise served_already(plan.line, store, len(pids))
+    if pids and grace is not None:
+        stop(runner, store, grace)
 
 
-def _served_already(plan: Plan, store: RunStore, pids: tuple[int, ...]) -> RunError:
+def served_already(line: str, store: RunStore, count: int) -> RunError:
+    """Return the refusal to touch a line with live processes."""
     latest = store.latest()
     return RunError(
         Problem(
-            where=f"line {plan.line}",
-            seen=f"run {latest.id if latest else 'unknown'} has {len(pids)} live processes",
+            where=f"line {line}",
+            seen=f"run {latest.id if latest else 'unknown'} has {count} live processes",
             wanted="a line that is not being served",
             fix="`tetraspark status`, then `tetraspark stop` or `tetraspark serve --replace`",
         )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
+from tetraspark.errors import Problem, UsageError
 from tetraspark.line.plan import Setting
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.origin import Origin
@@ -52,12 +53,25 @@ def extra(loaded: LoadedSite) -> list[Setting]:
     return words + variables
 
 
-def derived(kind: str, name: str, value: str | None, reason: str, rank: int | None) -> Setting:
+def derived(
+    kind: Literal["flag", "env"], name: str, value: str | None, reason: str, rank: int | None
+) -> Setting:
     """Return a setting that tetraspark computes, with the reason as its origin."""
-    assert kind in ("flag", "env")
-    return Setting(
-        "flag" if kind == "flag" else "env", name, value, Origin("derived", reason), rank
-    )
+    return Setting(kind, name, value, Origin("derived", reason), rank)
+
+
+def refuse_conflicts(settings: Iterable[Setting]) -> None:
+    """Raise UsageError where the site sets again what the plan has set already."""
+    taken: dict[tuple[str, str], Setting] = {}
+    problems = []
+    for setting in settings:
+        word = setting.name.split("=", 1)[0]
+        first = taken.setdefault((setting.kind, word), setting)
+        if setting.origin.kind == "file" and first is not setting and first.rank == setting.rank:
+            seen = f"`{word}` again; it is {first.value or 'set'} already ({first.origin.where})"
+            problems.append(Problem(setting.origin.where, seen, "each setting once", "remove it"))
+    if problems:
+        raise UsageError(*problems)
 
 
 def argv_of(settings: Iterable[Setting], rank: int) -> list[str]:

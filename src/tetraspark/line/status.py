@@ -4,7 +4,6 @@
 rank's processes and receipts are looked at, and a canary completion is asked for.
 """
 
-import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from tetraspark.line.api import Api
 from tetraspark.line.engine_log import Line
 from tetraspark.line.failure import FROZEN_TEXT, first_failure
 from tetraspark.line.log_tail import LogTail
-from tetraspark.line.run import RunStore
+from tetraspark.line.run import Run, RunStore
 from tetraspark.site.schema import Canary
 
 Verdict = Literal["ready", "starting", "degraded", "wedged", "down"]
@@ -80,7 +79,7 @@ def read_status(
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
     tail = LogTail(runner, run.folder, len(nodes))
-    tail.read()
+    tail.read_ends()
     states = runner.inspect(run.folder, len(nodes))
     ranks = tuple(
         _rank(state, nodes[state.rank], tail, runner.read_progress(run.folder, state.rank))
@@ -88,7 +87,7 @@ def read_status(
     )
     api = Api(plan["url"], plan["served_name"], key)
     recorded = run.read()
-    verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded)
+    verdict, reason = _judge_ranks(ranks, tail.lines, states, run)
     with ThreadPoolExecutor() as pool:
         models = pool.submit(api.http_status, "/v1/models", MODELS_SECONDS)
         health = pool.submit(api.http_status, "/health", HEALTH_SECONDS)
@@ -112,9 +111,9 @@ def read_status(
 def _rank(
     state: RankState, node: str, tail: LogTail, collectives: dict[str, Any] | None
 ) -> RankStatus:
-    lines = [line for line in tail.lines if line.rank == state.rank]
     last = tail.last(state.rank)
-    receipts = [line.receipt for line in lines if line.receipt is not None]
+    mine = (line for line in tail.lines if line.rank == state.rank)
+    receipts = [line.receipt for line in mine if line.receipt is not None]
     scheduler = next((one["pid"] for one in receipts if one["tetraspark"] == "engine"), None)
     name: str = state.state
     detail = str(state.exit) if state.exit else ""
@@ -138,8 +137,9 @@ def _judge_ranks(
     ranks: tuple[RankStatus, ...],
     lines: Iterable[Line],
     states: tuple[RankState, ...],
-    recorded: dict[str, Any],
+    run: Run,
 ) -> tuple[Verdict, str]:
+    recorded = run.read()
     phase = recorded["phase"]
     failed = [rank for rank in ranks if rank.state != "running"]
     if phase == "stopped" and len(failed) == len(ranks):
@@ -150,7 +150,7 @@ def _judge_ranks(
         verdict: Verdict = "down" if len(failed) == len(ranks) else "degraded"
         return verdict, _blame(ranks, failed, lines, states)
     if phase != "ready":
-        return _starting(phase, recorded)
+        return _starting(run, recorded)
     return "ready", ""
 
 
@@ -168,22 +168,15 @@ def _blame(
     return f"rank {failed[0].rank} ({failed[0].node}): {failed[0].state}"
 
 
-def _starting(phase: str, recorded: dict[str, Any]) -> tuple[Verdict, str]:
-    launcher = recorded.get("launcher", 0)
+def _starting(run: Run, recorded: dict[str, Any]) -> tuple[Verdict, str]:
+    phase = recorded["phase"]
     seconds = time.time() - recorded.get("since", time.time())
-    if _alive(launcher):
+    if run.is_launching():
         return "starting", f"phase {phase}, {seconds:.0f} s in it"
-    return "degraded", f"the launcher (pid {launcher}) is gone, the start stopped at {phase}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return "degraded", (
+        f"the launcher is gone and nothing proved this start (phase {phase}); "
+        "`tetraspark serve --replace` starts again, `tetraspark stop` ends it"
+    )
 
 
 def _judge_answer(api: Api, canary: Canary, deadline: float) -> tuple[Verdict, str, float | None]:

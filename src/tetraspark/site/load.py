@@ -35,6 +35,18 @@ class LoadedSite:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
 
+    def resolve(self, path: str, key: str) -> Path:
+        """Return a path of the site as it is on this machine; relative ones start at the file.
+
+        Raises UsageError for the home folder of a user this machine does not have.
+        """
+        try:
+            return (self.path.parent / Path(path).expanduser()).resolve()
+        except RuntimeError as error:
+            seen = f"`{key}` is {path!r}: {error}"
+            wanted = "a path, with `~` for your own home folder"
+            raise UsageError(Problem(self.origin(key).where, seen, wanted)) from error
+
     def origin(self, key: str) -> Origin:
         """Return where a value came from, by dotted key (`engine.tp`, `nodes[0].name`)."""
         return self.origins.get(key, DEFAULT)

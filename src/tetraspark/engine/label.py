@@ -1,0 +1,7 @@
+"""The label that every process of a run carries in its environment."""
+
+RUN_DIR = "TETRASPARK_RUN_DIR"
+"""Folder of the run; absent in an engine that was started by hand."""
+
+RANK = "TETRASPARK_RANK"
+"""Rank of the process, as planned."""
