@@ -88,17 +88,46 @@ def test_a_rank_killed_during_the_start_ends_it_with_that_rank(tmp_path: Path, s
     assert labelled(state) == []
 
 
-def test_an_interrupted_start_leaves_nothing(tmp_path: Path, state: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 8])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_start_that_is_cut_off_leaves_nothing(
+    tmp_path: Path, state: Path, number: signal.Signals, code: int, processes: int
+) -> None:
+    """As soon as one process of it lives, and with all of them up."""
     line = Command(write_site(tmp_path, "interrupted"), state)
     with subprocess.Popen(
         line.argv("serve"), env=line.env, stderr=subprocess.PIPE, text=True
     ) as launcher:
-        assert eventually(lambda: len(labelled(state)) >= 8, 30)
-        launcher.send_signal(signal.SIGINT)
+        assert eventually(lambda: len(labelled(state)) >= processes, 30)
+        launcher.send_signal(number)
         text = launcher.communicate(timeout=60)[1]
-    assert launcher.returncode == 130
+    assert launcher.returncode == code
     assert "Traceback" not in text
     assert labelled(state) == []
+    assert line.json("status")["phase"] == "failed"
+
+
+def test_a_replaced_start_ends_and_leaves_the_other_alone(tmp_path: Path, state: Path) -> None:
+    line = Command(write_site(tmp_path, "replaced"), state)
+    with subprocess.Popen(
+        line.argv("serve", "--json"), env=line.env, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert eventually(lambda: {one.rank for one in labelled(state)} == {0, 1, 2, 3}, 30)
+        second = line.run("serve", "--replace", "--json")
+        text = first.communicate(timeout=60)[0]
+    assert second.returncode == 0, second.stderr
+    assert first.returncode == 1
+    (problem,) = json.loads(text)["problems"]
+    assert problem["seen"] == "another command stopped this start"
+    assert line.json("status")["run"] == json.loads(second.stdout)["run"]
+    assert line.run("stop").returncode == 0
+
+
+def test_a_flag_the_engine_does_not_know_is_told_in_its_words(tmp_path: Path, state: Path) -> None:
+    swaps = {"tp = 4": 'tp = 4\nextra_args = ["--bogus-flag", "7"]'}
+    line = Command(write_site(tmp_path, "bogus", **swaps), state)
+    (problem,) = json.loads(line.run("serve", "--json").stdout)["problems"]
+    assert "unrecognized arguments: --bogus-flag 7" in problem["seen"]
 
 
 def test_a_drifted_engine_refuses_to_serve(tmp_path: Path, state: Path) -> None:

@@ -1,6 +1,6 @@
 """`tetraspark status`: every rank, the API, and a canary; exit code 1 unless ready."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -8,7 +8,7 @@ from rich.table import Table
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import out, print_json, print_problems
 from tetraspark.errors import UsageError
-from tetraspark.line.status import Status, read_status
+from tetraspark.line.status import RankStatus, Status, read_status
 
 COLOURS = {
     "ready": "green",
@@ -65,18 +65,21 @@ def _print(found: Status) -> None:
             state,
             str(len(rank.pids)),
             " ".join(rank.receipts),
-            _collectives(rank.collectives),
+            _collectives(rank),
         )
     out.print(table)
     for rank in found.ranks:
-        if rank.state != "running":
+        if rank.state != "running" and found.phase != "stopped":
             out.print(f"rank {rank.rank} said last: {rank.last_line}", markup=False)
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
     answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
     out.print(f"api {found.url}: {answers}", markup=False)
 
 
-def _collectives(found: dict[str, Any] | None) -> str:
+def _collectives(rank: RankStatus) -> str:
+    found = rank.collectives
+    if rank.state == "exited":
+        return ""
     if found is None:
         return "engine's own"
     return f"{found['transport']} {found['verdict']}, {found.get('operations', 0)} done"

@@ -38,7 +38,7 @@ def stop(
 
 def _known(name: str) -> str:
     store = RunStore(name)
-    if "/" in name or not store.root.is_dir():
+    if not name or "/" in name or not store.root.is_dir():
         served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
         wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
         raise UsageError(Problem("--line", f"no line {name!r}", wanted))
