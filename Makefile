@@ -4,27 +4,31 @@ VENV ?= .venv
 SITE ?= sites/local.toml
 PYTEST_ARGS ?=
 
-TETRASPARK = $(VENV)/bin/tetraspark
+# one word for the shell, whatever is in it
+quoted = '$(subst ','\'',$(1))'
+BIN = $(VENV)/bin
+TETRASPARK = $(call quoted,$(BIN)/tetraspark)
+ENVIRONMENT = $(PYTHON) scripts/environment.py --venv $(call quoted,$(VENV))
 
 .PHONY: serve stop status test lint environment
 
 serve: environment
-	@$(TETRASPARK) serve --site $(SITE)
+	@$(TETRASPARK) serve --site $(call quoted,$(SITE))
 
 stop: environment
-	@$(TETRASPARK) stop --site $(SITE)
+	@$(TETRASPARK) stop --site $(call quoted,$(SITE))
 
 status: environment
-	@$(TETRASPARK) status --site $(SITE)
+	@$(TETRASPARK) status --site $(call quoted,$(SITE))
 
 environment:
-	@$(PYTHON) scripts/environment.py --venv $(VENV)
+	@$(ENVIRONMENT)
 
 lint:
-	@$(PYTHON) scripts/environment.py --venv $(VENV) --test
-	@$(VENV)/bin/ruff check
-	@$(VENV)/bin/ruff format --check
-	@$(VENV)/bin/mypy
+	@$(ENVIRONMENT) --test
+	@$(call quoted,$(BIN)/ruff) check
+	@$(call quoted,$(BIN)/ruff) format --check
+	@$(call quoted,$(BIN)/mypy)
 
 test: lint
-	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	@$(call quoted,$(BIN)/python) -m pytest $(PYTEST_ARGS)

@@ -4,17 +4,22 @@ Usage: python3 scripts/environment.py [--venv .venv] [--test]
 
 Installs, in this order: torch (a CPU build where the index offers one), the pinned list,
 SGLang without its dependencies, this project, and with --test the tools of the checks. A second
-run finds its stamp and returns at once. Needs the standard library only.
+run finds its stamp and returns at once. Needs the standard library only, and no newer syntax than
+Python 3.7 has: an old Python must be able to say what is wanted in its place.
 
 Settings, all optional:
   TETRASPARK_TORCH        a requirement or a wheel to install instead of requirements/torch.txt
   TETRASPARK_TORCH_INDEX  an index to take torch from instead of pip's own
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
+import http.client
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -25,11 +30,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 OLDEST_PYTHON = (3, 11)
+OLDEST_GLIBC = (2, 34)
 FREE_BYTES_WANTED = 4 * 10**9
 
 
 class SetupError(Exception):
     """What stopped the set-up, and what to type."""
+
+
+class PipError(SetupError):
+    """The last lines of a pip that failed."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,6 +53,9 @@ def main(argv: list[str] | None = None) -> int:
     except SetupError as error:
         print(f"set-up: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("set-up: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -56,15 +69,60 @@ def prepare(venv: Path, test: bool) -> None:
         return
     check_machine(venv)
     stamp.unlink(missing_ok=True)
-    if not (venv / "bin" / "python").exists():
-        run_step("virtual environment", [sys.executable, "-m", "venv", str(venv)], venv)
+    make_environment(venv)
     for title, arguments in steps(venv, parts):
         pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--progress-bar=off"]
         run_step(title, pip + arguments, venv)
     stamp.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
 
 
-def steps(venv: Path, parts: list[str]) -> list["tuple[str, list[str]]"]:
+def make_environment(venv: Path) -> None:
+    """Make the empty environment, unless a whole one of this Python is there.
+
+    An environment without a working pip (its creation was interrupted) or of another Python is
+    made anew. Raises SetupError for a folder with a Python that is no virtual environment:
+    clearing it would delete what somebody else keeps there.
+    """
+    command = [sys.executable, "-m", "venv"]
+    settings = venv / "pyvenv.cfg"
+    if os.path.lexists(str(venv / "bin" / "python")) or settings.exists():
+        fault = fault_of(venv)
+        if not fault:
+            return
+        if not settings.exists():
+            raise SetupError(
+                f"{venv} holds a Python, but no virtual environment; "
+                "name another place: make VENV=/path/to/venv serve"
+            )
+        print(f"set-up: {venv} {fault}: it is made anew", flush=True)
+        command.append("--clear")
+    run_step("virtual environment", [*command, str(venv)], venv)
+
+
+def fault_of(venv: Path) -> str:
+    """Return why an environment cannot be used by this Python, or nothing if it can."""
+    python = str(venv / "bin" / "python")
+    version = output_of([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+    wanted = "{}.{}".format(*sys.version_info[:2])
+    if version is None:
+        return "has no Python that runs"
+    if version != wanted:
+        return f"is of Python {version}, asked for is {wanted}"
+    if not (venv / "pyvenv.cfg").exists():
+        return "is no virtual environment"
+    return "" if output_of([python, "-m", "pip", "--version"]) else "has no pip that runs"
+
+
+def output_of(command: list[str]) -> str | None:
+    """Return what a command prints, or None when it fails or is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def steps(venv: Path, parts: list[str]) -> list[tuple[str, list[str]]]:
     """Return the installs as (title, pip arguments); pip skips what is there already."""
     listed = str(REQUIREMENTS / "engine.txt")
     todo = [
@@ -80,7 +138,8 @@ def steps(venv: Path, parts: list[str]) -> list["tuple[str, list[str]]"]:
 
 def fingerprint(parts: list[str]) -> dict[str, str]:
     """Return what each part of the environment was made from, for the stamp."""
-    common = f"{sys.version_info[:2]} {os.environ.get('TETRASPARK_TORCH')} {ROOT}"
+    torch = [os.environ.get(f"TETRASPARK_TORCH{name}") for name in ("", "_INDEX")]
+    common = f"{sys.version_info[:2]} {torch} {ROOT}"
     common += (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     return {
         part: hashlib.sha256(
@@ -108,6 +167,7 @@ def check_machine(venv: Path) -> None:
         )
     if sys.platform != "linux":
         raise SetupError(f"this is {sys.platform}, wanted linux: the engine has no wheel for it")
+    check_libc(*platform.libc_ver())
     missing = [package for package, present in system_packages().items() if not present]
     if missing:
         raise SetupError(
@@ -123,6 +183,18 @@ def check_machine(venv: Path) -> None:
         )
 
 
+def check_libc(name: str, version: str) -> None:
+    """Refuse a C library for which the pinned wheels are not built."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if name != "glibc" or numbers < OLDEST_GLIBC:
+        raise SetupError(
+            "the C library is {}, wanted glibc {}.{} or newer: the pinned wheels need it; use "
+            "a newer release of this system".format(
+                f"{name} {version}" if name else "not glibc", *OLDEST_GLIBC
+            )
+        )
+
+
 def system_packages() -> dict[str, bool]:
     """Return the Debian packages that are needed, and whether each one is there."""
     probe = [sys.executable, "-c", "import ensurepip, venv"]
@@ -130,7 +202,7 @@ def system_packages() -> dict[str, bool]:
     return {
         "python3-venv": has_venv,
         "gcc": any(shutil.which(name) for name in ("cc", "gcc", "clang")),
-        "procps": shutil.which("ps") is not None,
+        "util-linux": shutil.which("setsid") is not None,
     }
 
 
@@ -144,26 +216,33 @@ def torch_arguments(venv: Path) -> list[str]:
         for line in (REQUIREMENTS / "torch.txt").read_text(encoding="utf-8").splitlines()
         if line.startswith("torch==")
     )
+    reason = ""
     for choice in [named] if named else [pin + "+cpu", pin]:
-        files = planned_downloads(venv, [*source, choice])
-        if files is not None:
-            announce(files)
-            return [*source, choice]
+        try:
+            files = planned_downloads(venv, [*source, choice])
+        except PipError as error:
+            reason = str(error)
+            continue
+        announce(files)
+        return [*source, choice]
     raise SetupError(
-        f"no index here offers {named or pin}; name a wheel or a requirement: "
+        f"pip cannot install {named or pin}; its last lines:\n{reason}\n"
+        "set-up: if no index here offers it, name a wheel or a requirement: "
         "TETRASPARK_TORCH=/path/to/torch.whl make serve"
     )
 
 
-def planned_downloads(venv: Path, arguments: list[str]) -> dict[str, str] | None:
-    """Return package -> URL of what pip would install, or None when it finds no match."""
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--dry-run"]
+def planned_downloads(venv: Path, arguments: list[str]) -> dict[str, str]:
+    """Return package -> URL of what pip would install; raises PipError when pip fails."""
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    pip += ["--quiet", "--dry-run"]
     listed = ["-c", str(REQUIREMENTS / "engine.txt")]
     answer = subprocess.run(
         [*pip, "--report", "-", *listed, *arguments], capture_output=True, text=True, check=False
     )
     if answer.returncode != 0:
-        return None
+        lines = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
+        raise PipError("\n".join(f"  {line}" for line in lines[-8:]))
     report = json.loads(answer.stdout)
     return {item["metadata"]["name"]: item["download_info"]["url"] for item in report["install"]}
 
@@ -190,10 +269,9 @@ def size_of(url: str) -> int | None:
     request = urllib.request.Request(url, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
-            length = answer.headers.get("Content-Length")
-    except OSError:
+            return int(answer.headers["Content-Length"])
+    except (OSError, TypeError, ValueError, http.client.HTTPException):
         return None
-    return int(length) if length else None
 
 
 def run_step(title: str, command: list[str], venv: Path) -> None:
@@ -203,18 +281,22 @@ def run_step(title: str, command: list[str], venv: Path) -> None:
     venv.mkdir(parents=True, exist_ok=True)
     log = venv / "tetraspark-environment.log"
     lines: list[str] = []
-    with (
-        log.open("a", encoding="utf-8") as file,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process,
-    ):
-        assert process.stdout is not None
-        for line in process.stdout:
-            file.write(line)
-            lines.append(line.rstrip())
-            if is_news(line):
-                print(f"  {line.strip()}", flush=True)
+    pipe, same = subprocess.PIPE, subprocess.STDOUT
+    with log.open("a", encoding="utf-8") as file:
+        with subprocess.Popen(command, text=True, stdout=pipe, stderr=same) as process:
+            try:
+                for line in process.stdout or ():
+                    file.write(line)
+                    lines.append(line.rstrip())
+                    if is_news(line):
+                        print(f"  {line.strip()}", flush=True)
+            except KeyboardInterrupt:
+                # leaving the block waits for it
+                process.terminate()
+                raise
+        if not log.exists():
+            # `venv --clear` took it away
+            log.write_text("\n".join([*lines, ""]), encoding="utf-8")
     if process.returncode != 0:
         tail = "\n".join(lines[-15:])
         raise SetupError(f"{title} failed (log: {log}):\n{tail}")

@@ -1,8 +1,15 @@
 """scripts/environment.py: what it refuses, what it says, and that it does nothing twice."""
 
+import ast
 import json
+import os
+import platform
+import shlex
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,15 +34,46 @@ def test_an_old_python_is_refused_with_what_to_type(
     assert not venv.exists()
 
 
-def test_missing_system_packages_are_named_for_apt(
+def test_an_old_python_can_read_the_script() -> None:
+    tree = ast.parse(Path(environment.__file__).read_text(), feature_version=(3, 7))
+    future = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert [alias.name for alias in future[0].names] == ["annotations"]
+    functions = [item for item in vars(environment).values() if hasattr(item, "__code__")]
+    kinds = {type(kind) for item in functions for kind in item.__annotations__.values()}
+    assert kinds == {str}, "an annotation that an old Python would evaluate"
+
+
+def test_an_old_glibc_and_another_c_library_are_refused(
     venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.31"))
+    assert environment.main(["--venv", str(venv)]) == 1
+    assert "glibc 2.31, wanted glibc 2.34 or newer" in capsys.readouterr().err
+    assert not venv.exists()
+    with pytest.raises(environment.SetupError, match="not glibc, wanted"):
+        environment.check_libc("", "")
+    environment.check_libc("glibc", "2.34")
+    environment.check_libc("glibc", "3.0")
+
+
+@pytest.mark.parametrize(
+    ("programs", "package"), [(("cc", "gcc", "clang"), "gcc"), (("setsid",), "util-linux")]
+)
+def test_missing_system_packages_are_named_for_apt(
+    venv: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    programs: tuple[str, ...],
+    package: str,
+) -> None:
     def which(name: str) -> str | None:
-        return None if name in ("cc", "gcc", "clang") else f"/usr/bin/{name}"
+        return None if name in programs else f"/usr/bin/{name}"
 
     monkeypatch.setattr(shutil, "which", which)
     assert environment.main(["--venv", str(venv)]) == 1
-    assert "sudo apt-get install gcc" in capsys.readouterr().err
+    assert f"sudo apt-get install {package}\n" in capsys.readouterr().err
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "ps" else f"/bin/{name}")
+    assert all(environment.system_packages().values())
 
 
 def test_another_system_is_refused(
@@ -73,13 +111,17 @@ def test_a_damaged_or_old_stamp_is_no_stamp(venv: Path, text: str) -> None:
     assert environment.read_stamp(venv / "stamp") != environment.fingerprint(["torch"])
 
 
-def test_the_fingerprint_follows_the_requirement_files_and_the_torch_setting(
+def test_the_fingerprint_follows_the_requirement_files_and_the_torch_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    settings = ("TETRASPARK_TORCH", "TETRASPARK_TORCH_INDEX")
+    for name in settings:
+        monkeypatch.delenv(name, raising=False)
     before = environment.fingerprint(["torch", "test"])
-    monkeypatch.setenv("TETRASPARK_TORCH", "torch==2.14.1")
-    assert environment.fingerprint(["torch"])["torch"] != before["torch"]
-    monkeypatch.delenv("TETRASPARK_TORCH")
+    for name in settings:
+        monkeypatch.setenv(name, "another")
+        assert environment.fingerprint(["torch"])["torch"] != before["torch"]
+        monkeypatch.delenv(name)
     copied = shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     monkeypatch.setattr(environment, "REQUIREMENTS", copied)
     (copied / "test.txt").write_text("pytest==1\n")
@@ -117,12 +159,124 @@ def test_the_size_of_a_file_is_known_and_of_nothing_is_not(tmp_path: Path) -> No
     assert environment.size_of((tmp_path / "no.whl").as_uri()) is None
 
 
-def test_a_requirement_nobody_offers_names_the_setting(
-    venv: Path, monkeypatch: pytest.MonkeyPatch
+def without_pip(venv: Path) -> Path:
+    """Make what an interrupted creation leaves: a Python, and no pip."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    return venv
+
+
+def test_the_reason_of_pip_is_shown_when_there_is_none(venv: Path) -> None:
+    with pytest.raises(environment.SetupError) as caught:
+        environment.torch_arguments(without_pip(venv))
+    assert "No module named pip" in str(caught.value)
+    assert "TETRASPARK_TORCH=" in str(caught.value)
+
+
+def test_the_reason_of_pip_is_shown_when_the_index_has_no_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "planned_downloads", lambda venv, arguments: None)
-    with pytest.raises(environment.SetupError, match="TETRASPARK_TORCH="):
-        environment.torch_arguments(venv)
+    index = tmp_path / "index"
+    (index / "torch").mkdir(parents=True)
+    (index / "torch" / "index.html").write_text("<!DOCTYPE html><html></html>")
+    monkeypatch.delenv("TETRASPARK_TORCH", raising=False)
+    monkeypatch.setenv("TETRASPARK_TORCH_INDEX", index.as_uri())
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    # this environment serves: nothing is installed, pip only looks
+    monkeypatch.setenv("PIP_IGNORE_INSTALLED", "1")
+    with pytest.raises(environment.SetupError) as caught:
+        environment.torch_arguments(Path(sys.prefix))
+    assert "No matching distribution found for torch==" in str(caught.value)
+    assert "TETRASPARK_TORCH=" in str(caught.value)
+
+
+def test_an_environment_without_pip_is_made_anew(
+    venv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (without_pip(venv) / "left").write_text("over")
+    environment.make_environment(venv)
+    assert "has no pip that runs: it is made anew" in capsys.readouterr().out
+    assert not (venv / "left").exists()
+    assert (venv / "tetraspark-environment.log").exists()
+    assert environment.fault_of(venv) == ""
+    (venv / "kept").write_text("")
+    environment.make_environment(venv)
+    assert (venv / "kept").exists() and capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("echo 3.9", "is of Python 3.9, asked for is 3."), ("exit 3", "has no Python that runs")],
+)
+def test_an_environment_of_another_python_is_made_anew(
+    venv: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    body: str,
+    said: str,
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(environment, "run_step", lambda title, command, venv: ran.append(command))
+    python = venv / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{body}\n")
+    python.chmod(0o755)
+    with pytest.raises(environment.SetupError, match="holds a Python, but no virtual environment"):
+        environment.make_environment(venv)
+    (venv / "pyvenv.cfg").write_text("version = 3.9.2\n")
+    environment.make_environment(venv)
+    assert said in capsys.readouterr().out
+    assert ran == [[sys.executable, "-m", "venv", "--clear", str(venv)]]
+
+
+def test_an_interrupt_is_one_line_and_ends_the_step(tmp_path: Path) -> None:
+    slow = "import time; print('ERROR: up', flush=True); time.sleep(300)"
+    code = (
+        "import sys; from pathlib import Path; from scripts import environment\n"
+        f"step = ('slow', [sys.executable, '-c', {slow!r}], Path({str(tmp_path)!r}))\n"
+        "environment.prepare = lambda venv, test: environment.run_step(*step)\n"
+        "sys.exit(environment.main([]))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    while "up" not in process.stdout.readline():
+        assert process.poll() is None
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - started < 60
+    assert process.returncode == 130
+    assert errors.splitlines() == ["set-up: interrupted; the same command goes on from here"]
+
+
+@pytest.mark.parametrize("target", ["serve", "stop", "status", "test", "lint", "environment"])
+def test_make_quotes_the_names_of_its_files(target: str) -> None:
+    venv, site = "/a b/it's $HOME/venv", "my sites/one's.toml"
+    make = ["make", "-n", target, f"VENV={venv.replace('$', '$$')}", f"SITE={site}"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [shlex.split(row) for row in done.stdout.splitlines()]
+    assert rows
+    for row in rows:
+        named = [word for word in row if word in (venv, site) or word.startswith(f"{venv}/bin/")]
+        assert named, row
+        assert not [word for word in row if "it's" in word and word not in named], row
+    if target in ("serve", "stop", "status"):
+        assert rows[-1] == [f"{venv}/bin/tetraspark", target, "--site", site]
+
+
+def test_ci_installs_what_the_set_up_demands() -> None:
+    text = (ROOT / ".ci" / "run").read_text()
+    for package in environment.system_packages():
+        assert package in text
+    assert "procps" not in text
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
 def test_sizes_and_a_cuda_build_are_announced(
