@@ -38,6 +38,9 @@ def values(text: str | bytes) -> dict[str, str | None]:
         ("A=1;B=2 # c\nA+=x\nexport A\n", {"A": "1x", "B": "2"}),
         ("A=$\nB=a$ b=1", {"A": "$", "B": "a$", "b": "1"}),
         ('A=$"x y"', {"A": "x y"}),
+        ("A=${X:-{a}}\nB=${X:-a~b}\nC='x~'\nD=~/x", {
+            "A": "{a}", "B": "a~b", "C": "x~", "D": "~/x"}),
+        ("A='~x'\nB=${X:-~/m}", {"A": "~x", "B": "~/m"}),
     ],
 )  # fmt: skip
 def test_values_are_what_bash_would_hold(text: str | bytes, wanted: dict[str, str]) -> None:
@@ -64,6 +67,14 @@ def test_values_are_what_bash_would_hold(text: str | bytes, wanted: dict[str, st
         ("A=~+", "`~`"),
         ("A=/a:~/b", "`~`"),
         ("B=$(x)\nA=$B", "`$B` is not known"),
+        ("A='~/x'", "a quoted `~`"),
+        ('A="~"', "a quoted `~`"),
+        ("A=\\~/x", "a quoted `~`"),
+        ("A=''~/x", "a quoted `~`"),
+        ('A="${X:-~/x}"', "a quoted `~`"),
+        ("A=${X:-'a b'}", "needs a shell"),
+        ('A="${X:-a\\"b}"', "needs a shell"),
+        ('A="$(a "$(b "}")" \')\' ${c})"', "command substitution"),
         ("A=1\nunset A", "unset again"),
     ],
 )

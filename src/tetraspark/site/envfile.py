@@ -1,10 +1,10 @@
 """A profile of the bash launchers as data: assignments and the rest, nothing ever executed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tetraspark.errors import Problem
+from tetraspark.errors import Problem, UsageError
 from tetraspark.site.secret import redact
 from tetraspark.site.shell_value import UNSET, Assignment, Word, evaluate
 from tetraspark.site.shell_word import (
@@ -14,10 +14,14 @@ from tetraspark.site.shell_word import (
     UnendedQuoteError,
     Unknown,
     read_word,
-    skip_parentheses,
+    skip_brackets,
 )
 from tetraspark.site.source import decode_source
 
+LARGEST_FILE = 1024 * 1024
+
+_LARGEST_SUM = 4 * LARGEST_FILE
+_MOST_UNENDED = 10
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^\]\n]*\]\+?=")
 # bash also expands ~name, ~+, ~- and ~1, and a ~ behind each colon
@@ -49,11 +53,20 @@ class EnvFile:
 
 
 def parse_envfile(path: Path, data: bytes) -> EnvFile:
-    """Read a profile; raises UsageError only for bytes that are not text."""
+    """Read a profile; raises UsageError only for bytes that are not text, or too many."""
+    check_size(path, len(data))
     source = decode_source(path, data)
     reader = _Reader(source.text)
     reader.run()
     return EnvFile(path, tuple(reader.assignments), tuple(reader.statements), source.warnings)
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise UsageError for a file of more than LARGEST_FILE bytes: no profile is that large."""
+    if size > LARGEST_FILE:
+        wanted = f"a profile of at most {LARGEST_FILE} bytes"
+        fix = "check that this is the right file, or take out what is no setting"
+        raise UsageError(Problem(str(path), f"{size} bytes", wanted, fix))
 
 
 class _Reader:
@@ -63,6 +76,9 @@ class _Reader:
         self.statements: list[Statement] = []
         self.known: dict[str, Assignment] = {}
         self.depth = 0
+        self.unended = 0
+        self.size = 0
+        self.counted = (0, 1)
 
     def run(self) -> None:
         while self._skip_to_statement():
@@ -73,7 +89,17 @@ class _Reader:
                 words, why = [], f"`{error}` without its other half: bash would refuse the file"
                 self.cursor.at = start
                 self._skip_line()
+                self.unended += 1
             self._statement(start, words, why, inside=inside)
+            if self.unended == _MOST_UNENDED:
+                self._leave_the_rest()
+
+    def _leave_the_rest(self) -> None:
+        # each unended quote is looked for up to the end of the file: many would take forever
+        if self._skip_to_statement():
+            start, self.cursor.at = self.cursor.at, len(self.cursor.text)
+            why = f"the rest of the file is not read: {_MOST_UNENDED} quotes before have no end"
+            self._statement(start, [], why, inside=False)
 
     def _skip_to_statement(self) -> bool:
         cursor = self.cursor
@@ -121,7 +147,7 @@ class _Reader:
         cursor.at = match.end()
         pieces: tuple[Piece, ...]
         if cursor.peek() == "(":
-            skip_parentheses(cursor)
+            skip_brackets(cursor)
             pieces = (Unknown(_ARRAY),)
         elif cursor.peek() == "[":
             read_word(cursor)
@@ -163,12 +189,14 @@ class _Reader:
             why = _BLOCK
         if why:
             raw = self.cursor.text[start : self.cursor.at].strip()
-            text = raw.split("\n", 1)[0].rstrip("\\ ")
+            text = raw.split("\n", 1)[0][:400].rstrip("\\ ")
             shown = redact(text)[:120] + (" …" if "\n" in raw else "")
             self.statements.append(Statement(self._line(start), shown, why))
 
     def _line(self, at: int) -> int:
-        return self.cursor.text.count("\n", 0, at) + 1
+        before, line = self.counted
+        self.counted = (at, line + self.cursor.text.count("\n", before, at))
+        return self.counted[1]
 
     def _take(self, words: list[Word], line: int) -> str:
         """Record a statement's assignments, or return why it has none."""
@@ -191,6 +219,10 @@ class _Reader:
         return ""
 
     def _record(self, assignment: Assignment) -> None:
+        self.size += len(assignment.value or "")
+        if self.size > _LARGEST_SUM:
+            why = f"all values of the file together are longer than {_LARGEST_SUM} characters"
+            assignment = replace(assignment, value=None, why=assignment.why or why)
         self.assignments.append(assignment)
         self.known[assignment.name] = assignment
 

@@ -3,10 +3,19 @@
 import re
 from dataclasses import dataclass
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)(.*))?", re.DOTALL)
-_SUBSTITUTION = "command substitution `{}` is never run"
+DEEPEST = 50
 OPERATORS = "&|<>()"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPENING = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\}|:?-)")
+_PLAIN = re.compile(r"[^ \t\n;&|<>()'\"\\$`]+")
+_PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
+_PLAIN_DEFAULT = re.compile(r"[^}'\"\\$`]+")
+_STOP = re.compile(r"[\\'\"`$(){}]")
+_CLOSERS = {"(": ")", "{": "}"}
+_SUBSTITUTION = "command substitution `{}` is never run"
+_DEEP = f"`${{…}}` nested more than {DEEPEST} deep is not read"
+QUOTED_HOME = "a quoted `~`, which bash keeps as it is: write $HOME for the home folder"
 
 
 @dataclass(frozen=True)
@@ -41,14 +50,21 @@ class UnendedQuoteError(ValueError):
 
 @dataclass
 class Cursor:
-    """A place in a text, moved forward by the readers below."""
+    """A place in a text, moved forward by the readers below; `depth` counts open `${`."""
 
     text: str
     at: int = 0
+    depth: int = 0
 
     def peek(self, length: int = 1) -> str:
         """Return the next characters, fewer at the end."""
         return self.text[self.at : self.at + length]
+
+    def take(self, run: re.Pattern[str]) -> str:
+        """Return what the pattern matches here, or else one character, and move behind it."""
+        match = run.match(self.text, self.at)
+        start, self.at = self.at, match.end() if match else self.at + 1
+        return self.text[start : self.at]
 
     def take_through(self, end: str, start: int) -> str:
         """Return the text from `start` to `end`, and move behind it."""
@@ -73,27 +89,34 @@ def read_word(cursor: Cursor) -> tuple[Piece, ...]:
         elif char in "$`":
             pieces += _expansion(cursor, quoted=False)
         else:
-            pieces.append(Literal(char))
-            cursor.at += 1
+            pieces.append(Literal(cursor.take(_PLAIN)))
     return tuple(pieces)
 
 
-def skip_parentheses(cursor: Cursor) -> None:
-    """Move behind the parenthesis that closes the one at the cursor, quotes respected."""
-    depth = 0
-    while char := cursor.peek():
-        if char == "'":
-            cursor.take_through("'", cursor.at + 1)
-            continue
-        if char == '"':
+def skip_brackets(cursor: Cursor) -> None:
+    """Move behind the end of the `(` or `{` at the cursor, however deep it nests."""
+    stack = [(_CLOSERS[cursor.peek()], False)]
+    cursor.at += 1
+    while match := _STOP.search(cursor.text, cursor.at):
+        char, cursor.at = match.group(), match.end()
+        end, quoted = stack[-1]
+        if char == "\\":
             cursor.at += 1
-            _double_quoted(cursor)
-            continue
-        cursor.at += 2 if char == "\\" else 1
-        depth += (char == "(") - (char == ")")
-        if depth == 0:
-            return
-    raise UnendedQuoteError(")")
+        elif char == end:
+            stack.pop()
+            if not stack:
+                return
+        elif char == "`" or (char == "'" and not quoted):
+            cursor.take_through(char, cursor.at)
+        elif char == '"':
+            stack.append(('"', True))
+        elif char == "$" and cursor.peek() in tuple(_CLOSERS):
+            # quotes around `${` reach into it, quotes around `$(` do not
+            stack.append((_CLOSERS[cursor.peek()], quoted and cursor.peek() == "{"))
+            cursor.at += 1
+        elif char == "(" and end == ")":
+            stack.append((")", False))
+    raise UnendedQuoteError(stack[-1][0])
 
 
 def _escaped(cursor: Cursor) -> str:
@@ -113,8 +136,7 @@ def _double_quoted(cursor: Cursor) -> list[Piece]:
         elif char in "$`":
             pieces += _expansion(cursor, quoted=True)
         else:
-            pieces.append(Literal(char))
-            cursor.at += 1
+            pieces.append(Literal(cursor.take(_PLAIN_QUOTED)))
     raise UnendedQuoteError('"')
 
 
@@ -127,12 +149,12 @@ def _expansion(cursor: Cursor, *, quoted: bool) -> list[Piece]:
     following = cursor.peek()
     if following == "(":
         arithmetic = cursor.peek(2) == "(("
-        skip_parentheses(cursor)
+        skip_brackets(cursor)
         text = cursor.text[start : cursor.at][:60]
         why = f"arithmetic `{text}` is never evaluated"
         return [Unknown(why if arithmetic else _SUBSTITUTION.format(text))]
     if following == "{":
-        return [_braced(cursor)]
+        return [_braced(cursor, quoted=quoted)]
     if following == "'" and not quoted:
         cursor.at += 1
         while (char := cursor.peek()) and char != "'":
@@ -151,26 +173,43 @@ def _expansion(cursor: Cursor, *, quoted: bool) -> list[Piece]:
     return [Literal("$")]
 
 
-def _braced(cursor: Cursor) -> Piece:
+def _braced(cursor: Cursor, *, quoted: bool) -> Piece:
     start = cursor.at
-    depth = 0
-    while char := cursor.peek():
-        cursor.at += 2 if char == "\\" else 1
-        depth += (char == "{") - (char == "}")
-        if depth == 0:
-            return _reference(cursor.text[start + 1 : cursor.at - 1])
-    raise UnendedQuoteError("}")
-
-
-def _reference(body: str) -> Piece:
-    match = _BRACED.fullmatch(body)
-    if match is None:
-        return Unknown(f"`${{{body[:60]}}}` needs a shell")
-    name, operator, default = match.groups()
-    if operator is None:
+    match = _OPENING.match(cursor.text, start)
+    if match is None or cursor.depth == DEEPEST:
+        skip_brackets(cursor)
+        text = cursor.text[start : cursor.at][:60]
+        return Unknown(_DEEP if match else f"`${text}` needs a shell")
+    name, operator = match.groups()
+    cursor.at = match.end()
+    if operator == "}":
         return Reference(name)
+    cursor.depth += 1
     try:
-        pieces = _double_quoted(Cursor(default.replace('"', "") + '"'))
-    except UnendedQuoteError:
-        return Unknown(f"`${{{body[:60]}}}` needs a shell")
-    return Reference(name, tuple(pieces), empty_counts=operator == ":-")
+        default = _default(cursor, quoted=quoted)
+    finally:
+        cursor.depth -= 1
+    return Reference(name, default, empty_counts=operator == ":-")
+
+
+def _default(cursor: Cursor, *, quoted: bool) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    start, inside = cursor.at, quoted
+    while char := cursor.peek():
+        if char == "}" and inside == quoted:
+            cursor.at += 1
+            return tuple(pieces)
+        if char == '"':
+            cursor.at += 1
+            inside = not inside
+        elif char in "$`":
+            pieces += _expansion(cursor, quoted=quoted or inside)
+        elif char == "\\" or (char == "'" and not (quoted or inside)):
+            pieces.append(Unknown("quotes in the default of a `${…}`, which needs a shell"))
+            _escaped(cursor) if char == "\\" else cursor.take_through(char, cursor.at + 1)
+        else:
+            bare = cursor.at == start and not quoted
+            text = cursor.take(_PLAIN_DEFAULT)
+            hidden = text.startswith("~") and not pieces and not bare
+            pieces.append(Unknown(QUOTED_HOME) if hidden else Literal(text))
+    raise UnendedQuoteError("}")
