@@ -20,6 +20,7 @@ transport: stores of another process (shm), RDMA writes (a NIC), stores of a ker
 | recv[source][parity] | header + payload; no own row | source |
 | recv_gather[source][parity] | header + payload; no own row | source |
 
+The u64 after a flag, on its line, is a digest of the shape, which kernels alone write and read.
 A slot's header is u64 flag, u32 ndim, u32 dims[8], the sender's exact shape, and a u32 hash of
 the extents it believes all ranks to have. Slots start on a 4096-byte page. The receive areas come
 last: a transport that reads send slots in place never touches them, and on tmpfs an untouched
