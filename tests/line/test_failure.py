@@ -93,6 +93,13 @@ def test_an_exception_that_was_survived_is_not_to_blame_later() -> None:
         assert (failure.rank, failure.text.endswith("with -9")) == (1, True)
 
 
+def test_words_before_any_time_stamp_count() -> None:
+    lines = parse(0, ["sglang serve: error: unrecognized arguments: --bogus"])
+    failure = first_failure(lines, [exited(0, 2, 1796000000.0)], {})
+    assert failure is not None
+    assert "--bogus" in failure.text
+
+
 def test_the_end_of_a_pipe_says_nothing() -> None:
     died = "[2026-11-30 08:00:01] Rank 0 scheduler died during initialization (exit code: -9)."
     lines = parse(1, ["[2026-11-30 08:00:00] x", "EOFError", died])

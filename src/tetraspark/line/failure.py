@@ -60,9 +60,13 @@ def first_failure(
 
 
 def _last_words(lines: list[Line], state: RankState) -> Line | None:
-    """Return the first fatal line of a rank's last minute."""
-    ends = [line.time for line in lines[-1:]] + ([state.exit.at] if state.exit else [])
-    since = max(ends, default=0.0) - LAST_WORDS_SECONDS
+    """Return the first fatal line of a rank's last minute.
+
+    A rank that ended before it printed any time has said all it did in that minute.
+    """
+    if not lines or not lines[-1].time:
+        return next((line for line in lines if line.fatal), None)
+    since = max(lines[-1].time, state.exit.at if state.exit else 0.0) - LAST_WORDS_SECONDS
     return next((line for line in lines if line.fatal and line.time >= since), None)
 
 
