@@ -91,3 +91,102 @@ def test_a_profile_that_cannot_be_read_is_a_usage_error(place: Path, name: str) 
 
 def test_a_place_that_cannot_be_written_is_a_usage_error(place: Path) -> None:
     assert "cannot be written" in refused(run(FIXTURE, "-o", "nowhere/four.toml"))
+
+
+def contents(place: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in place.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "foo.key"], "the name of two files to write"),
+        (["-o", "foo.toml", "--key-file", "./sub/../foo.toml"], "the name of two files to write"),
+        (["-o", "my.env"], "the file that is imported"),
+        (["-o", "a.toml", "--key-file", "my.env"], "the file that is imported"),
+        (["-o", "symbolic"], "the file that is imported"),
+        (["-o", "hard"], "the file that is imported"),
+        (["-o", "a.toml", "--key-file", "hard"], "the file that is imported"),
+        (["-o", "elsewhere"], "a symbolic link"),
+        (["-o", "sub"], "not a plain file"),
+        (["-o", "."], "a folder"),
+        (["-o", "a.toml", "--key-file", "k\udcff"], "a printable name"),
+    ],
+)
+def test_files_that_clash_are_refused_even_with_force(
+    place: Path, words: list[str], said: str
+) -> None:
+    (place / "my.env").write_text(FIXTURE.read_text())
+    (place / "symbolic").symlink_to("my.env")
+    (place / "elsewhere").symlink_to("nowhere")
+    (place / "hard").hardlink_to(place / "my.env")
+    (place / "sub").mkdir()
+    before = contents(place)
+    assert said in refused(run("my.env", *words, "--force"))
+    assert contents(place) == before
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-o", "nowhere/a.toml", "--key-file", "a.key"],
+        ["-o", "a.toml", "--key-file", "nowhere/a.key"],
+        ["-o", LONG, "--key-file", "a.key"],
+        ["-o", "a.toml", "--key-file", LONG],
+    ],
+)
+@pytest.mark.parametrize("existing", [{}, {"a.toml": "mine", "a.key": "mine too"}])
+def test_both_files_are_written_or_none(
+    place: Path, words: list[str], existing: dict[str, str]
+) -> None:
+    for name, text in existing.items():
+        (place / name).write_text(text)
+        (place / name).chmod(0o640)
+    text = refused(run(FIXTURE, *words, "--force"))
+    assert "cannot be written" in text
+    assert contents(place) == existing
+    assert {stat.S_IMODE((place / name).stat().st_mode) for name in existing} <= {0o640}
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(place: Path) -> None:
+    with (place / "big.env").open("wb") as file:
+        file.truncate(2**40)
+    text = refused(run("big.env", "-o", "a.toml"))
+    assert f"big.env: {2**40} bytes; wanted" in text and "fix:" in text
+    assert sorted(contents_names(place)) == ["big.env"]
+
+
+def contents_names(place: Path) -> list[str]:
+    return [path.name for path in place.iterdir()]
+
+
+@pytest.mark.parametrize("line", ["SGLANG_A{}=1\n", "A=1\n", "run {}\n", "A='{}'\n"])
+def test_a_file_with_too_many_settings_is_refused(place: Path, line: str) -> None:
+    row = (
+        line.replace("{}", "x " * 3000)
+        if "'" in line
+        else "".join(line.format(number) for number in range(3000))
+    )
+    (place / "many.env").write_text(row)
+    assert "wanted: a profile of at most 2000" in refused(run("many.env", "-o", "a.toml"))
+    assert contents_names(place) == ["many.env"]
+
+
+def test_text_of_the_file_is_shown_as_it_is(place: Path) -> None:
+    text = "A=[/nope]$1\nNAME='[bold]x[/bold]'\necho '[red]' [/red] \x1b[2J\n"
+    (place / "odd[x].env").write_text(FIXTURE.read_text() + "\n" + text)
+    result = run("odd[x].env", "-o", "[a].toml")
+    assert result.exit_code == 0, result.output
+    assert "[red]' [/red] \ufffd[2J" in result.output and "wrote [a].toml" in result.output
+    assert "\x1b" not in result.output
+    assert load_site(place / "[a].toml").site.env["NAME"] == "[bold]x[/bold]"
+
+
+def test_a_profile_with_an_odd_name_is_imported(place: Path) -> None:
+    (place / "odd\udcff.env").write_bytes(FIXTURE.read_bytes())
+    result = run("odd\udcff.env", "-o", "a.toml")
+    assert result.exit_code == 0, result.output
+    assert "odd\ufffd.env:41" in (place / "a.toml").read_text()

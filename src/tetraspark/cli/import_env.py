@@ -1,7 +1,7 @@
 """`tetraspark import-env`: a profile of the bash launchers becomes a site file."""
 
 import json as json_text
-import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tetraspark.errors import Problem, UsageError
-from tetraspark.site.envfile import parse_envfile
+from tetraspark.site.envfile import check_size, parse_envfile
 from tetraspark.site.import_env import Imported, import_profile
-from tetraspark.site.import_report import Report
+from tetraspark.site.import_files import (
+    NewFile,
+    refuse_clashes,
+    refuse_existing,
+    write_all,
+)
+from tetraspark.site.import_report import Report, printable
 from tetraspark.site.load import load_source
 from tetraspark.site.section import slug
 from tetraspark.site.site_text import site_text
@@ -36,16 +42,21 @@ def import_env(
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
     """Turn a profile of the bash launchers into a site file; nothing in it is ever run."""
-    profile = parse_envfile(envfile, read_bytes(envfile))
+    profile = parse_envfile(envfile, _read(envfile))
     site_path = output or Path(f"{slug(envfile.name.removeprefix('.env'))}.toml")
+    if not site_path.name:
+        raise UsageError(Problem(str(site_path), "a folder", "a file to write", "-o NAME.toml"))
     key_path = key_file or site_path.with_suffix(".key")
     imported = import_profile(profile, slug(site_path.stem), _key_reference(site_path, key_path))
     text = site_text(imported.draft, imported.report.needs)
     report = _checked(imported, site_path, text)
-    _refuse_overwrite([site_path, *([key_path] if imported.api_key else [])], force)
+    files = [NewFile(site_path, text, 0o644)]
     if imported.api_key:
-        _write(key_path, f"{imported.api_key}\n", 0o600)
-    _write(site_path, text, 0o644)
+        files.append(NewFile(key_path, f"{imported.api_key}\n", 0o600))
+    targets = [file.path for file in files]
+    refuse_clashes(envfile, targets)
+    refuse_existing(targets, force=force)
+    write_all(files)
     if json:
         written = {"site": str(site_path), "loads": not report.needs, **report.as_dict()}
         typer.echo(json_text.dumps(written, indent=2))
@@ -55,11 +66,25 @@ def import_env(
         raise typer.Exit(1)
 
 
+def _read(envfile: Path) -> bytes:
+    # its size before its content; a file that cannot be asked is for the reader to report
+    with suppress(OSError):
+        check_size(envfile, envfile.stat().st_size if envfile.is_file() else 0)
+    return read_bytes(envfile)
+
+
 def _key_reference(site_path: Path, key_path: Path) -> str:
     """Write the key file as `api.key_file` takes it: relative to the site file where it can be."""
     if key_path.parent.absolute() == site_path.parent.absolute():
-        return key_path.name
-    return str(key_path.absolute())
+        return _writable_name(key_path.name)
+    return _writable_name(str(key_path.absolute()))
+
+
+def _writable_name(name: str) -> str:
+    if name != printable(name):
+        seen = "characters that a site file cannot hold"
+        raise UsageError(Problem(printable(name), seen, "a printable name", "choose another one"))
+    return name
 
 
 def _checked(imported: Imported, path: Path, text: str) -> Report:
@@ -72,45 +97,26 @@ def _checked(imported: Imported, path: Path, text: str) -> Report:
     return replace(report, warnings=(*report.warnings, *loaded.warnings))
 
 
-def _refuse_overwrite(paths: list[Path], force: bool) -> None:
-    problems = [
-        Problem(str(path), "the file exists", "a new file", "add --force, or choose another name")
-        for path in paths
-        if path.exists() and not force
-    ]
-    if problems:
-        raise UsageError(*problems)
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    try:
-        handle = os.open(path, flags, mode)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            # an existing file keeps its mode through O_CREAT
-            os.fchmod(handle, mode)
-            file.write(text)
-    except OSError as error:
-        fix = "choose a writable place"
-        seen = f"cannot be written: {error.strerror}"
-        raise UsageError(Problem(str(path), seen, "a writable file", fix)) from None
+def _text(text: str, style: str = "") -> Text:
+    """Return text for the screen: no markup is read in it, and no terminal code gets through."""
+    return Text(printable(text), style=style)
 
 
 def _show(report: Report, site_path: Path, key_path: Path | None) -> None:
     console = Console()
     console.print(_table(report))
     for statement in report.statements:
-        console.print(Text(f"not run, line {statement.line}: {statement.text} ({statement.why})"))
+        console.print(_text(f"not run, line {statement.line}: {statement.text} ({statement.why})"))
     for item in report.added:
-        console.print(Text(f"added {item.key}: {item.why}"))
+        console.print(_text(f"added {item.key}: {item.why}"))
     for warning in report.warnings:
-        console.print(Text(f"warning: {warning}", style="yellow"))
-    console.print(Text(f"wrote {site_path}" + (f" and {key_path} (0600)" if key_path else "")))
+        console.print(_text(f"warning: {warning}", style="yellow"))
+    console.print(_text(f"wrote {site_path}" + (f" and {key_path} (0600)" if key_path else "")))
     for problem in report.needs:
-        console.print(Text(f"still needed: {problem}", style="red"))
+        console.print(_text(f"still needed: {problem}", style="red"))
     following = f"tetraspark plan --site {site_path} --explain"
     edit = f"edit {site_path}, then " if report.needs else ""
-    console.print(Text(f"next: {edit}{following}"))
+    console.print(_text(f"next: {edit}{following}"))
 
 
 def _table(report: Report) -> Table:
@@ -124,9 +130,9 @@ def _table(report: Report) -> Table:
             note = f"{note}; replaces line {lines}".removeprefix("; ")
         table.add_row(
             str(entry.line),
-            Text(entry.name),
-            Text(entry.outcome, style=_STYLES[entry.outcome]),
-            Text("\n".join(entry.keys)),
-            Text(note),
+            _text(entry.name),
+            _text(entry.outcome, style=_STYLES[entry.outcome]),
+            _text("\n".join(entry.keys)),
+            _text(note),
         )
     return table

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tetraspark.errors import Problem, UsageError
 from tetraspark.site.envfile import EnvFile
 from tetraspark.site.environment import owned
-from tetraspark.site.import_report import Report
+from tetraspark.site.import_report import Report, printable
 from tetraspark.site.import_special import import_special
 from tetraspark.site.import_table import (
     LAUNCHER_ONLY,
@@ -15,11 +16,14 @@ from tetraspark.site.import_table import (
     SET_BY_A_RING,
     SIMPLE,
     SWITCHED,
+    split_list,
 )
 from tetraspark.site.import_words import import_engine_args, split_container_env
 from tetraspark.site.secret import holds_secret, names_secret, redact
 from tetraspark.site.shell_value import Assignment
 from tetraspark.site.site_draft import Draft, Variable, needs
+
+MOST_WORDS = 2000
 
 _NO_KEY = ("none", "off", "dummy", "0")
 _RING_SWITCH = "NCCL_SWITCHLESS_RING_ONLY"
@@ -39,8 +43,10 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
     """Turn a parsed profile into a draft of kind "fleet".
 
     `name` is the site's name; `key_file` is what `api.key_file` says if the profile has a key.
+    Raises UsageError for a file with far more in it than a profile.
     """
-    draft = Draft(profile.path.name)
+    _check_count(profile)
+    draft = Draft(printable(profile.path.name))
     variables = _in_force(profile, draft)
     variables = _with_container_env(variables, draft)
     key = _api_key(variables, draft)
@@ -54,7 +60,7 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
         _keep(variable, draft)
     if key is not None:
         draft.add(("api", "key_file"), key_file, "the profile's API key, in a file of mode 0600")
-    missing = needs(profile.path.name, draft.settle())
+    missing = needs(draft.profile, draft.settle())
     _gather("EXTRA_CONTAINER_ENV", draft)
     _gather("EXTRA_SGLANG_ARGS", draft)
     entries = sorted(draft.entries.values(), key=lambda entry: (entry.line, entry.name))
@@ -62,6 +68,16 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
         tuple(entries), profile.statements, tuple(draft.added), missing, profile.warnings
     )
     return Imported(draft, report, key)
+
+
+def _check_count(profile: EnvFile) -> None:
+    count = len(profile.statements)
+    count += sum(max(1, len(split_list(item.value or ""))) for item in profile.assignments)
+    if count > MOST_WORDS:
+        wanted = f"a profile of at most {MOST_WORDS}: one has about 200"
+        seen = f"{count} words in its values and statements"
+        fix = "check that this is the right file, or take out what is no setting"
+        raise UsageError(Problem(str(profile.path), seen, wanted, fix))
 
 
 def _later_key(later: str | None, key: str | None, draft: Draft) -> str | None:

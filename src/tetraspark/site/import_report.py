@@ -9,6 +9,11 @@ from tetraspark.site.envfile import Statement
 Outcome = Literal["carried", "env", "not carried"]
 
 
+def printable(text: str) -> str:
+    """Return text with a mark in place of each character that is a code for the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One variable and its single outcome.
