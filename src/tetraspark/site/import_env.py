@@ -74,7 +74,7 @@ def _check_count(profile: EnvFile) -> None:
     count = len(profile.statements)
     count += sum(max(1, len(split_list(item.value or ""))) for item in profile.assignments)
     if count > MOST_WORDS:
-        wanted = f"a profile of at most {MOST_WORDS}: one has about 200"
+        wanted = f"a profile of at most {MOST_WORDS}: the launchers use about 100"
         seen = f"{count} words in its values and statements"
         fix = "check that this is the right file, or take out what is no setting"
         raise UsageError(Problem(str(profile.path), seen, wanted, fix))
