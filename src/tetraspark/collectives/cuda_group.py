@@ -13,7 +13,8 @@ from tetraspark.collectives.cuda_opening import cuda_opening
 from tetraspark.collectives.cuda_requests import Requests
 from tetraspark.collectives.cuda_watch import Watch
 from tetraspark.collectives.failure import CollectiveError
-from tetraspark.collectives.group import OPENING_PAUSE_S, Exchange, Group
+from tetraspark.collectives.group import Group
+from tetraspark.collectives.opening import Exchange, drive
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.transport import Transport
@@ -60,18 +61,7 @@ class CudaGroup:
         if transport is None:
             transport = ShmTransport(rank, pull=settings.delivery == "pull")
         steps = cuda_opening(rank, world, settings, transport, device)
-        try:
-            wanted = next(steps)
-            while True:
-                if wanted is None:
-                    transport.pause(OPENING_PAUSE_S)
-                    wanted = next(steps)
-                else:
-                    wanted = steps.send(exchange(wanted))
-        except StopIteration as done:
-            return cls(done.value)
-        finally:
-            steps.close()
+        return cls(drive(steps, exchange, transport))
 
     @property
     def rank(self) -> int:

@@ -9,17 +9,12 @@ import torch
 from tetraspark.collectives.calls import Calls
 from tetraspark.collectives.failure import Kind
 from tetraspark.collectives.liveness import Life
-from tetraspark.collectives.opening import Link, opening
+from tetraspark.collectives.opening import Exchange, Link, drive, opening
 from tetraspark.collectives.pending import Pending
 from tetraspark.collectives.report import state_of
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.transport import Phase, Transport
-
-Exchange = Callable[[bytes], Sequence[bytes]]
-"""All-gathers bytes among the ranks, in rank order; used only while a group opens."""
-
-OPENING_PAUSE_S = 0.0005
 
 
 class Group:
@@ -54,18 +49,7 @@ class Group:
         if transport is None:
             transport = ShmTransport(rank, pull=settings.delivery == "pull")
         steps = opening(rank, world, settings, transport)
-        try:
-            wanted = next(steps)
-            while True:
-                if wanted is None:
-                    transport.pause(OPENING_PAUSE_S)
-                    wanted = next(steps)
-                else:
-                    wanted = steps.send(exchange(wanted))
-        except StopIteration as done:
-            return cls(done.value)
-        finally:
-            steps.close()
+        return cls(drive(steps, exchange, transport))
 
     @property
     def rank(self) -> int:

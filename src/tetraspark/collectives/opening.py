@@ -3,8 +3,9 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tetraspark.collectives import native
 from tetraspark.collectives.build import SOURCE
@@ -22,8 +23,37 @@ from tetraspark.collectives.vote import Ballot, count, unanimous
 PROTOCOL = 1
 DEFAULT_YIELDS = 100
 
+OPENING_PAUSE_S = 0.0005
+
+Exchange = Callable[[bytes], Sequence[bytes]]
+"""All-gathers bytes among the ranks, in rank order; used only while a group opens."""
+
 Opening = Generator[bytes | None, Sequence[bytes] | None, "Link"]
 """Yields bytes to be all-gathered, or None to be resumed a little later."""
+
+
+Opened = TypeVar("Opened")
+
+
+def drive(
+    steps: Generator[bytes | None, Sequence[bytes] | None, Opened],
+    exchange: Exchange,
+    transport: Transport,
+) -> Opened:
+    """Run the steps of an opening to their end, and return what they opened."""
+    try:
+        wanted = next(steps)
+        while True:
+            if wanted is None:
+                transport.pause(OPENING_PAUSE_S)
+                wanted = next(steps)
+            else:
+                wanted = steps.send(exchange(wanted))
+    except StopIteration as done:
+        opened: Opened = done.value
+        return opened
+    finally:
+        steps.close()
 
 
 @dataclass(frozen=True)
