@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+MAKE = ("MAKE", "MFLAGS")
 COMMAND = Path(sys.executable).with_name("tetraspark")
+
+
+def without_make() -> dict[str, str]:
+    """Return the environment without what a `make` above these tests left in it."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(MAKE)}
 
 
 def write_site(folder: Path, name: str, **replace: str) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scripts import environment
-from tests.serving import ROOT
+from tests.serving import ROOT, without_make
 
 
 @pytest.fixture
@@ -260,7 +260,9 @@ def test_an_interrupt_is_one_line_and_ends_the_step(tmp_path: Path) -> None:
 def test_make_quotes_the_names_of_its_files(target: str) -> None:
     venv, site = "/a b/it's $HOME/venv", "my sites/one's.toml"
     make = ["make", "-n", target, f"VENV={venv.replace('$', '$$')}", f"SITE={site}"]
-    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        make, cwd=ROOT, env=without_make(), capture_output=True, text=True, check=True
+    )
     rows = [shlex.split(row) for row in done.stdout.splitlines()]
     assert rows
     for row in rows:

@@ -1,6 +1,5 @@
 """docs/quickstart.md, command by command, in a fresh copy of the repository."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import ROOT
+from tests.serving import ROOT, without_make
 from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import labelled
 
@@ -58,8 +57,7 @@ class Clone:
         text = code.replace(PORT, self.port)
         shell = ["bash", "-euc", text]
         argv = shell if kind == "sh" else [str(self.root / ".venv/bin/python"), "-c", text]
-        env = {name: value for name, value in os.environ.items() if "VIRTUAL_ENV" not in name}
-        env |= {
+        env = without_make() | {
             "TETRASPARK_STATE": str(self.state),
             "TETRASPARK_SITE": "sites/local.toml",
             "PATH": f"{self.root}/.venv/bin:/usr/local/bin:/usr/bin:/bin",
