@@ -2,7 +2,14 @@ import errno
 import os
 import socket
 
-from tetraspark.fleet.port import _listening_inodes, bind_error, free_ports, owner_of
+from tetraspark.fleet.port import (
+    EPHEMERAL,
+    FIRST_PORT,
+    _listening_inodes,
+    bind_error,
+    free_ports,
+    owner_of,
+)
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -30,7 +37,9 @@ def test_a_listener_takes_a_port_and_is_named() -> None:
     assert bind_error(port) is None
 
 
-def test_free_ports_are_different() -> None:
+def test_free_ports_are_different_and_never_given_to_a_connection() -> None:
     ports = free_ports(20)
+    first_ephemeral = int(EPHEMERAL.read_text().split()[0])
+    assert all(FIRST_PORT <= port < first_ephemeral for port in ports)
     assert len(set(ports)) == 20
     assert all(bind_error(port) is None for port in ports)

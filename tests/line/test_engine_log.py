@@ -47,6 +47,7 @@ def test_blank_lines_are_passed_over_and_time_goes_on_from_before() -> None:
         "Segmentation fault (core dumped)",
         "AssertionError",
         "sglang serve: error: unrecognized arguments: --bogus-flag 7",
+        "[2026-11-30 09:44:43] ERROR:    [Errno 98] error while attempting to bind on address",
         "Rank 0 scheduler died during initialization (exit code: -9). Possible OOM",
         '{"tetraspark": "refused", "pid": 1, "reasons": ["drift"]}',
     ],

@@ -1,17 +1,31 @@
 """TCP ports of this machine: free ones, and who holds a taken one."""
 
 import contextlib
+import errno
+import itertools
+import random
 import socket
 from pathlib import Path
 
+FIRST_PORT = 10240
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
 
 def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
-    """Return `count` different ports that are free now; all are held until all are chosen."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((host, 0))
-        return tuple(one.getsockname()[1] for one in sockets)
+    """Return `count` different ports that are free now and that no connection will take.
+
+    They lie below the range from which the kernel gives ports to outgoing connections: an engine
+    opens dozens of these before it listens on the port it was given. Raises OSError when there
+    are not enough.
+    """
+    first_ephemeral = int(EPHEMERAL.read_text(encoding="utf-8").split()[0])
+    candidates = list(range(FIRST_PORT, max(first_ephemeral, FIRST_PORT + 1)))
+    random.shuffle(candidates)
+    free = (port for port in candidates if bind_error(port, host) is None)
+    ports = tuple(itertools.islice(free, count))
+    if len(ports) < count:
+        raise OSError(errno.EADDRINUSE, f"fewer than {count} free ports", f"{host}:{FIRST_PORT}-")
+    return ports
 
 
 def bind_error(port: int, host: str = "127.0.0.1") -> OSError | None:

@@ -36,7 +36,7 @@ RAISED = re.compile(r"(?:[A-Za-z_][\w.]*\.)?\w*(?:Error|Exception|Exit|Interrupt
 CHILD_ENDED = re.compile(
     r"terminated with -?[1-9]\d*$|died during initialization \(exit code: -?[1-9]"
 )
-USAGE = re.compile(r"[\w./ -]+: error: ")
+USAGE = re.compile(r"[\w./ -]+: error: |ERROR:\s+\[Errno \d+\]")
 CRASHED = re.compile(r"Segmentation fault|[Oo]ut of memory|core dumped")
 
 # What the survivors print when a peer is gone: true, but never the cause.
