@@ -226,17 +226,21 @@ def test_a_late_rank_fails_the_group_at_the_limit(open_fake: Open) -> None:
     assert late.value.root == root
 
 
+def check_the_finished(opened: Opened, results: dict[int, object]) -> None:
+    """Ranks that had everything finish; they must learn of it at their result boundary."""
+    for rank in range(4):
+        if results[rank] is True:
+            with pytest.raises(CollectiveError) as raised:
+                opened.groups[rank].check(1.0)
+            results[rank] = raised.value
+
+
 def test_a_dropped_write_names_its_lane_on_every_rank(open_fake: Open) -> None:
     opened = open_fake(4, lanes=3, ack_limit_s=1.0)
     opened.fabric.faults.drop.add((1, 3, 2))
     start = opened.fabric.time
     results, _ = reduce_all(opened, (256,))
-    for rank in range(4):
-        # The ranks that had everything finish; they learn of it at their result boundary.
-        if results[rank] is True:
-            with pytest.raises(CollectiveError) as raised:
-                opened.groups[rank].check(1.0)
-            results[rank] = raised.value
+    check_the_finished(opened, results)
     root = one_root(results, [0, 1, 2, 3])
     assert (root.kind, {root.reporter, root.peer}, root.lane) == (Kind.LANE, {1, 3}, 2)
     assert "not acknowledged" in root.detail
@@ -248,11 +252,7 @@ def test_a_lane_error_fails_the_rank_that_has_it_first(open_fake: Open) -> None:
     opened.fabric.faults.fail.add((0, 2, 1))
     start = opened.fabric.time
     results, _ = reduce_all(opened, (256,))
-    for rank in range(4):
-        if results[rank] is True:
-            with pytest.raises(CollectiveError) as raised:
-                opened.groups[rank].check(1.0)
-            results[rank] = raised.value
+    check_the_finished(opened, results)
     root = one_root(results, [0, 1, 2, 3])
     assert (root.kind, root.reporter, root.peer, root.lane) == (Kind.LANE, 0, 2, 1)
     assert (root.sequence, root.nbytes) == (5, 512)

@@ -1,5 +1,6 @@
 """`tetraspark bench transport`: decode speed with tetraspark's transport on and off, in one run."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -40,7 +41,7 @@ def transport(
     found = TransportReport(
         line=line.loaded.site.name,
         ranks=len(line.loaded.site.nodes),
-        cores=len(line.runner.inventory(1).cpus),
+        cores=len(os.sched_getaffinity(0)),
         max_tokens=max_tokens,
         samples=tuple(samples),
     )

@@ -59,7 +59,6 @@ class Fabric:
         self.world = world
         self.faults = faults or Faults()
         self.time = 0.0
-        self.delivered = 0
         self.memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.layout: Layout | None = None
         self.endpoints: dict[int, Endpoint] = {}
@@ -137,7 +136,6 @@ class Fabric:
             parcel.payload_done = False
             return
         self._queues[key].popleft()
-        self.delivered += 1
         if source in self.endpoints:
             self.endpoints[source].complete(write, acknowledged=True)
 

@@ -14,16 +14,7 @@ import torch.distributed
 
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
-
-TRANSPORT = "TETRASPARK_TRANSPORT"
-LIMITS = {
-    "TETRASPARK_MAX_REDUCE_BYTES": "max_reduce_bytes",
-    "TETRASPARK_MAX_GATHER_BYTES": "max_gather_bytes",
-    "TETRASPARK_LANES": "lanes",
-    "TETRASPARK_LATE_SECONDS": "late_limit_s",
-    "TETRASPARK_FREEZE_SECONDS": "freeze_limit_s",
-}
-"""Variable of a rank's plan -> the setting of the group."""
+from tetraspark.engine.collectives_env import LIMITS, TRANSPORT
 
 
 def settings_from(env: Mapping[str, str]) -> Settings | None:
@@ -35,10 +26,10 @@ def settings_from(env: Mapping[str, str]) -> Settings | None:
         return None
     if env[TRANSPORT] != "shm":
         raise ValueError(f"{TRANSPORT}={env[TRANSPORT]}: wanted shm")
-    absent = [name for name in LIMITS if name not in env]
+    absent = [name for name, _, _ in LIMITS if name not in env]
     if absent:
         raise ValueError(f"{', '.join(absent)}: not set, though {TRANSPORT} is")
-    values: dict[str, Any] = {setting: int(env[name]) for name, setting in LIMITS.items()}
+    values: dict[str, Any] = {setting: int(env[name]) for name, _, setting in LIMITS}
     return Settings(**values)
 
 
@@ -66,13 +57,11 @@ class Communicator:
 
     def reduces(self, tensor: torch.Tensor) -> bool:
         """Tell whether an all-reduce of this tensor is carried; counts the answer."""
-        nbytes = tensor.numel() * tensor.element_size()
-        return self._counted("all_reduce", self.group.fits(nbytes, tensor.dtype))
+        return self._counted("all_reduce", self.group.fits(tensor.nbytes, tensor.dtype))
 
     def gathers(self, tensor: torch.Tensor) -> bool:
         """Tell whether an all-gather of this shard is carried; counts the answer."""
-        nbytes = tensor.numel() * tensor.element_size()
-        return self._counted("all_gather", self.group.fits_gather(nbytes))
+        return self._counted("all_gather", self.group.fits_gather(tensor.nbytes))
 
     def _counted(self, operation: str, carried: bool) -> bool:
         self.routed[operation if carried else f"{operation} left to the engine"] += 1

@@ -76,7 +76,7 @@ def _print_route(group: Any, tensor: Any, route: str) -> None:
         limit=communicator.settings.max_reduce_bytes if communicator else 0,
         dtype=str(tensor.dtype).removeprefix("torch."),
         shape=list(tensor.shape),
-        bytes=tensor.numel() * tensor.element_size(),
+        bytes=tensor.nbytes,
     )
 
 

@@ -61,7 +61,7 @@ def _read(folder: Path, root: Path) -> Process | None:
     rank = labels.get(RANK.encode(), b"")
     if not run_dir.is_relative_to(root) or not rank.isdigit():
         return None
-    name, fields = _split_stat(stat)
+    name, fields = split_stat(stat)
     return Process(
         pid=int(folder.name),
         parent=int(fields[1]),
@@ -73,7 +73,7 @@ def _read(folder: Path, root: Path) -> Process | None:
     )
 
 
-def _split_stat(text: str) -> tuple[str, list[str]]:
+def split_stat(text: str) -> tuple[str, list[str]]:
     """Split /proc/PID/stat into the name and the fields after it (state, ppid, pgrp, session)."""
     head, tail = text.rsplit(")", 1)
     return head.split("(", 1)[1], tail.split()

@@ -1,6 +1,7 @@
 """The plan of a line on one CPU-only machine: every rank a node of its own, on loopback."""
 
 from tetraspark.engine.api_key import KEY_FILE
+from tetraspark.engine.collectives_env import LIMITS, TRANSPORT
 from tetraspark.engine.standins import path_of
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
@@ -16,15 +17,6 @@ SIZES = (
     ("--max-total-tokens", "8192"),
     ("--max-running-requests", "8"),
     ("--mem-fraction-static", "0.5"),
-)
-# Variable that the plugin reads -> the key it is rendered from.
-COLLECTIVES_ENV = (
-    ("TETRASPARK_TRANSPORT", "transport"),
-    ("TETRASPARK_MAX_REDUCE_BYTES", "max_reduce_bytes"),
-    ("TETRASPARK_MAX_GATHER_BYTES", "max_gather_bytes"),
-    ("TETRASPARK_LANES", "lanes"),
-    ("TETRASPARK_LATE_SECONDS", "late_seconds"),
-    ("TETRASPARK_FREEZE_SECONDS", "freeze_seconds"),
 )
 
 
@@ -144,9 +136,10 @@ def _collectives(loaded: LoadedSite) -> list[Setting]:
     section = loaded.site.collectives
     if section is None or section.transport == "off":
         return []
+    names = [(TRANSPORT, "transport"), *((name, key) for name, key, _ in LIMITS)]
     return [
         Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
-        for name, key in COLLECTIVES_ENV
+        for name, key in names
     ]
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.runner import Runner
@@ -18,7 +18,6 @@ from tetraspark.line.run import Run
 from tetraspark.site.schema import Canary, Deadlines
 
 Phase = Literal["import", "load", "warmup", "canary"]
-Result = TypeVar("Result")
 POLL_SECONDS = 0.2
 
 
@@ -93,7 +92,7 @@ class Start:
     def _checked(self, asked: "Future[Answer]") -> Answer:
         answer = asked.result()
         expected = self._canary.expect
-        if not answer.text or (expected is not None and expected not in answer.text):
+        if not answer.text or not self._canary.accepts(answer.text):
             raise RunError(
                 Problem(
                     where=f"{self._plan.url} canary {self._canary.prompt!r}",
@@ -132,10 +131,11 @@ class Start:
         problems = receipt.wrong(fresh, self._plan)
         if problems:
             raise RunError(*problems)
-        if any(state.state in ("exited", "absent") for state in states):
-            raise self._ended()
+        gone = [state.rank for state in states if state.state in ("exited", "absent")]
+        if gone:
+            raise self._ended(gone[0])
 
-    def _ended(self) -> RunError:
+    def _ended(self, gone: int) -> RunError:
         if self._run.read()["phase"] == "stopped":
             return RunError(
                 Problem(
@@ -149,8 +149,7 @@ class Start:
         self._tail.read()
         states = self._runner.inspect(self._run.folder, len(self._plan.ranks))
         failure = first_failure(self._tail.lines, states, {})
-        gone = [state for state in states if state.state in ("exited", "absent")]
-        rank = failure.rank if failure else gone[0].rank
+        rank = failure.rank if failure else gone
         return RunError(
             Problem(
                 where=self._where(rank),

@@ -17,7 +17,7 @@ from tetraspark.line.api import Api
 from tetraspark.line.engine_log import Line
 from tetraspark.line.failure import FROZEN_TEXT, first_failure
 from tetraspark.line.log_tail import LogTail
-from tetraspark.line.run import Run, RunStore
+from tetraspark.line.run import RunStore
 from tetraspark.site.schema import Canary
 
 Verdict = Literal["ready", "starting", "degraded", "wedged", "down"]
@@ -87,7 +87,7 @@ def read_status(
     )
     api = Api(plan["url"], plan["served_name"], key)
     recorded = run.read()
-    verdict, reason = _judge_ranks(ranks, tail.lines, states, run)
+    verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded, run.is_launching())
     with ThreadPoolExecutor() as pool:
         models = pool.submit(api.http_status, "/v1/models", MODELS_SECONDS)
         health = pool.submit(api.http_status, "/health", HEALTH_SECONDS)
@@ -137,9 +137,9 @@ def _judge_ranks(
     ranks: tuple[RankStatus, ...],
     lines: Iterable[Line],
     states: tuple[RankState, ...],
-    run: Run,
+    recorded: dict[str, Any],
+    launching: bool,
 ) -> tuple[Verdict, str]:
-    recorded = run.read()
     phase = recorded["phase"]
     failed = [rank for rank in ranks if rank.state != "running"]
     if phase == "stopped" and len(failed) == len(ranks):
@@ -150,7 +150,7 @@ def _judge_ranks(
         verdict: Verdict = "down" if len(failed) == len(ranks) else "degraded"
         return verdict, _blame(ranks, failed, lines, states)
     if phase != "ready":
-        return _starting(run, recorded)
+        return _starting(recorded, launching)
     return "ready", ""
 
 
@@ -163,15 +163,14 @@ def _blame(
     """Name the rank that failed first, and how."""
     broken = {rank.rank: rank.detail for rank in failed if rank.state == "broken"}
     failure = first_failure(lines, states, broken)
-    if failure is not None:
-        return f"rank {failure.rank} ({ranks[failure.rank].node}): {failure.text}"
-    return f"rank {failed[0].rank} ({failed[0].node}): {failed[0].state}"
+    assert failure is not None, "a rank that is not running is a failure"
+    return f"rank {failure.rank} ({ranks[failure.rank].node}): {failure.text}"
 
 
-def _starting(run: Run, recorded: dict[str, Any]) -> tuple[Verdict, str]:
+def _starting(recorded: dict[str, Any], launching: bool) -> tuple[Verdict, str]:
     phase = recorded["phase"]
     seconds = time.time() - recorded.get("since", time.time())
-    if run.is_launching():
+    if launching:
         return "starting", f"phase {phase}, {seconds:.0f} s in it"
     return "degraded", (
         f"the launcher is gone and nothing proved this start (phase {phase}); "
@@ -186,6 +185,6 @@ def _judge_answer(api: Api, canary: Canary, deadline: float) -> tuple[Verdict, s
     except RunError as error:
         return "wedged", f"canary: {error.problems[0].seen}", None
     seconds = time.monotonic() - started
-    if canary.expect is not None and canary.expect not in answer.text:
+    if not canary.accepts(answer.text):
         return "wedged", f"canary: {answer.text!r} is without {canary.expect!r}", seconds
     return "ready", "every rank is up, the canary answered", seconds

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tetraspark.fleet.process import split_stat
 from tetraspark.line.api import Api
 from tetraspark.site.collectives import Collectives
 from tetraspark.site.load import LoadedSite
@@ -97,6 +98,6 @@ def _cpu_seconds(pids: Iterable[int]) -> float:
     """Sum user and system time; fields 14 and 15 of /proc/PID/stat, see proc(5)."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        _, fields = split_stat(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8"))
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -10,8 +10,6 @@ from pydantic import AfterValidator, Field
 from tetraspark.site.secret import holds_secret, names_secret
 from tetraspark.site.section import Devices, Host, Name, PathText, Section, User, refusal
 
-RECIPES = ("base", "canary", "canary-roce", "release")
-
 _DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 
 

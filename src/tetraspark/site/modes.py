@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tetraspark.site.collectives import Collectives
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, nodes_of, table_at, value_at
@@ -10,13 +11,7 @@ FLEET_SECTIONS = ("image", "weights", "fabric", "ssh", "speculative", "engram", 
 FLEET_REQUIRED = ("image", "weights", "fabric")
 FLEET_NODE_KEYS = ("host", "ssh_host", "user", "devices", "nfs_server")
 FLEET_ENGINE_KEYS = ("head_mem_fraction",)
-COLLECTIVES_KEYS = (
-    "max_reduce_bytes",
-    "max_gather_bytes",
-    "lanes",
-    "late_seconds",
-    "freeze_seconds",
-)
+COLLECTIVES_KEYS = tuple(key for key in Collectives.model_fields if key != "transport")
 NFS_KEYS = ("nfs_server", "nfs_export", "nfs_volume", "nfs_clients")
 
 

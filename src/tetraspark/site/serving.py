@@ -18,6 +18,10 @@ class Canary(Section):
         default=16, ge=1, le=4096, description="tokens asked for; a canary is short"
     )
 
+    def accepts(self, text: str) -> bool:
+        """Tell whether an answer holds what is expected; without `expect`, any does."""
+        return self.expect is None or self.expect in text
+
 
 class Model(Section):
     """The checkpoint and how it is presented."""
