@@ -5,6 +5,8 @@ import os
 import signal
 import tempfile
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkContext, ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from tests.collectives.ranks import MakeTransport, work
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 
-context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["tetraspark.collectives.group"])
+forkserver = multiprocessing.get_context("forkserver")
+forkserver.set_forkserver_preload(["tetraspark.collectives.group"])
 
 REPLY_LIMIT_S = 30
 
@@ -29,11 +31,12 @@ class Cluster:
         unable: int = -1,
         transport: MakeTransport | None = None,
         reply_limit_s: float = REPLY_LIMIT_S,
+        context: ForkServerContext | ForkContext = forkserver,
     ) -> None:
         self._reply_limit_s = reply_limit_s
         self._folder = tempfile.TemporaryDirectory()
         self._pipes: list[Connection] = []
-        self.processes = []
+        self.processes: list[BaseProcess] = []
         for rank in range(world):
             here, there = context.Pipe()
             told = odd[1] if odd and odd[0] == rank else settings or Settings()

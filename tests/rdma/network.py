@@ -62,8 +62,9 @@ def unplug(topology: Topology, port: str) -> None:
 
 
 def plug(topology: Topology, port: str) -> None:
-    """Put it back."""
-    ip(f"link set {topology.by_name[port].far} up")
+    """Put it back; in a ring the far end is a node's port, which has forgotten its routes."""
+    far = topology.by_name[port].far
+    ip(f"link set {far} up", *(topology.restore(far) if far in topology.by_name else ()))
 
 
 def take_address(topology: Topology, port: str) -> None:

@@ -1,6 +1,6 @@
 """What broken lanes mean: a pure judgement over what one rank knows of its lanes and ports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tetraspark.collectives.failure import Kind
@@ -25,26 +25,39 @@ class BrokenLane:
     own_fault: str
 
 
-def judge_lanes(
-    rank: int, lanes_to: dict[int, int], broken: Sequence[BrokenLane], closed: frozenset[int]
-) -> Finding | None:
-    """Return the verdict, None while there is none; `lanes_to` counts each peer's lanes.
+@dataclass(frozen=True)
+class LaneMap:
+    """How a rank is wired: the lanes to each peer, and the peers behind each own device."""
 
-    An own port that is down explains its lanes and comes first. A peer that closed has none that
-    matter.
+    rank: int
+    lanes_to: Mapping[int, int]
+    behind: Mapping[str, frozenset[int]]
+
+
+def judge_lanes(
+    wired: LaneMap, broken: Sequence[BrokenLane], closed: frozenset[int]
+) -> Finding | None:
+    """Return the verdict, None while there is none.
+
+    An own port that is down explains its lanes and comes first, then an own device that reaches
+    none of several peers. A peer that closed has no lanes that matter.
     """
     matter = sorted((one for one in broken if one.peer not in closed), key=lambda one: -one.since_s)
     for one in matter:
         if one.own_fault:
             return Finding(
-                Kind.PORT, rank, one.lane, f"{one.device}: {one.own_fault} ({one.cause})"
+                Kind.PORT, wired.rank, one.lane, f"{one.device}: {one.own_fault} ({one.cause})"
             )
     if not matter or matter[0].since_s < GATHER_S:
         return None
     first = matter[0]
     text = f"{first.device}: {first.cause}"
+    lost = {one.peer for one in matter if one.device == first.device}
+    if len(lost) > 1 and lost == wired.behind[first.device] - closed:
+        detail = f"{text}; it reaches none of its {len(lost)} peers"
+        return Finding(Kind.PORT, wired.rank, first.lane, detail)
     mates = [one for one in matter if one.peer == first.peer]
-    if len(mates) < lanes_to[first.peer]:
+    if len(mates) < wired.lanes_to[first.peer]:
         return Finding(Kind.LANE, first.peer, first.lane, text)
     if len(mates) == 1:
         return Finding(Kind.LANE, first.peer, first.lane, f"{text}; it is the only lane to it")

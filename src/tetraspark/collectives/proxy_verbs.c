@@ -236,7 +236,6 @@ static void write_to(tv_context *c, uint32_t peer, uint32_t lane, uint64_t offse
                              .send_flags = flags};
     wr.wr.rdma.remote_addr = one->remote + offset;
     wr.wr.rdma.rkey = one->rkey;
-    c->state[peer][lane].signalled += (flags & IBV_SEND_SIGNALED) != 0;
     post(c, peer, lane, &wr, 1);
 }
 

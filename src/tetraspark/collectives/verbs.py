@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tetraspark.collectives.endpoint import Endpoint
-from tetraspark.collectives.lane_verdict import GATHER_S, BrokenLane, judge_lanes
+from tetraspark.collectives.lane_verdict import GATHER_S, BrokenLane, LaneMap, judge_lanes
 from tetraspark.collectives.layout import ABORT, PROGRESS, RECORD, RECORDS, Layout
 from tetraspark.collectives.liveness import Life
 from tetraspark.collectives.local_lane import LocalLane
@@ -242,8 +242,15 @@ class VerbsTransport:
         if broken:
             closed = frozenset(peer for peer in self._peers if self._closed(peer))
             lanes = [self._broken_lane(key) for key in broken]
-            self._verdict = judge_lanes(self._rank, self._lanes_to, lanes, closed)
+            self._verdict = judge_lanes(self._map(), lanes, closed)
         return self._verdict
+
+    def _map(self) -> LaneMap:
+        behind: dict[str, frozenset[int]] = {}
+        for peer, lane in self._keys:
+            device = self._found[self._wiring.ends(self._rank, peer)[lane][0]].device
+            behind[device] = behind.get(device, frozenset()) | {peer}
+        return LaneMap(self._rank, self._lanes_to, behind)
 
     def _closed(self, peer: int) -> bool:
         return bool(self._status(peer).phase == Phase.CLOSING)

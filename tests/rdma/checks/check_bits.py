@@ -70,7 +70,7 @@ def test_hundreds_of_dependent_operations_across_the_wrap(cluster: Start) -> Non
         for lane in state["details"]["lanes"]:
             # 300 operations, the last one and four probes: two writes each, one in 8 signalled.
             assert lane["writes"] == 2 * 305
-            assert lane["signalled"] - lane["beats"] == 305 // 8
+            assert lane["signalled"] == 305 // 8
             assert (lane["stalls"], lane["broken"]) == (0, None)
         for device in state["details"]["devices"]:
             assert device["counters"]["sent_pkts"] > 3 * 2 * 305
