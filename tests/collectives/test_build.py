@@ -10,6 +10,7 @@ import pytest
 from tetraspark.collectives import build as building
 from tetraspark.collectives.build import (
     SOURCE,
+    Unit,
     build,
     cache_dir,
     cache_key,
@@ -92,10 +93,9 @@ def test_a_library_of_another_abi_is_refused(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other.c"
-    other.write_text(SOURCE.read_text().replace("#define TS_ABI 1u", "#define TS_ABI 99u"))
+    other.write_text(SOURCE.read_text().replace("#define TS_ABI 2u", "#define TS_ABI 99u"))
     library = build()
-    monkeypatch.setattr(building, "SOURCE", other)
-    stale = build()
+    stale = build(Unit(other))
     assert stale != library
     planted = stale.read_bytes()
     library.write_bytes(planted)

@@ -13,7 +13,7 @@ from tetraspark.collectives.local_lane import (
     check_domains,
     find_lane,
 )
-from tetraspark.collectives.port import Port, device_names, parse_port, read_ports
+from tetraspark.collectives.port import Port, device_names, own_fault, parse_port, read_ports
 
 FILES = {
     "state": "4: ACTIVE\n",
@@ -50,10 +50,24 @@ def test_a_tree_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "class" / "roceP2p1s0f1" / "device").symlink_to(device)
     assert device_names(tmp_path / "class") == ["roceP2p1s0f1"]
     (read,) = read_ports("roceP2p1s0f1", tmp_path / "class")
-    assert read == replace(port(), device="roceP2p1s0f1", domain="0002")
+    whole = replace(port(), device="roceP2p1s0f1", domain="0002")
+    # Empty entries are left out: tables have hundreds of them.
+    assert read == replace(whole, gids=whole.gids[:4])
     assert read.gids[3].netdev == "enp1s0f0np0"
     with pytest.raises(FileNotFoundError):
         read_ports("rocep1s0f0", tmp_path / "class")
+    files = tmp_path / "class" / "roceP2p1s0f1" / "ports" / "1"
+
+    def fault() -> str:
+        return own_fault("roceP2p1s0f1", 1, read.gids[3], tmp_path / "class")
+
+    assert fault() == ""
+    (files / "gids" / "3").write_text(EMPTY)
+    assert fault() == "its own address 10.10.0.3 is gone"
+    (files / "state").write_text("1: DOWN")
+    assert fault() == "its own port is DOWN"
+    (files / "state").unlink()
+    assert fault().startswith("its own port cannot be read: ")
 
 
 def test_a_port_that_fits() -> None:

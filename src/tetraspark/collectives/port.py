@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,13 +74,35 @@ def device_names(root: Path = SYSFS) -> list[str]:
     return sorted(path.name for path in root.iterdir()) if root.exists() else []
 
 
+def own_fault(device: str, number: int, gid: Gid, root: Path = SYSFS) -> str:
+    """Say what is wrong with a port that was right when its GID was looked up; "" if nothing is.
+
+    Two small files: the whole table takes too long for a verdict.
+    """
+    folder = root / device / "ports" / str(number)
+    try:
+        state = (folder / "state").read_text().strip().partition(": ")[2]
+        value = parse_gid((folder / "gids" / str(gid.index)).read_text())
+    except (OSError, ValueError) as error:
+        return f"its own port cannot be read: {error}"
+    if state != ACTIVE:
+        return f"its own port is {state}"
+    return "" if value == gid.value else f"its own address {gid.address} is gone"
+
+
 def _texts(folder: Path) -> dict[str, str]:
-    """Read the files that a port is made of; the kernel refuses attributes of empty entries."""
-    found: dict[str, str] = {}
-    patterns = ("state", "link_layer", "gids/*", "gid_attrs/types/*", "gid_attrs/ndevs/*")
-    for path in (one for pattern in patterns for one in folder.glob(pattern)):
-        try:
-            found[str(path.relative_to(folder))] = path.read_text()
-        except OSError:
-            continue
+    """Read the files that a port is made of, of the table only the entries that are filled.
+
+    A table has up to 1024 entries, and the kernel refuses attributes of empty ones.
+    """
+    found = {name: (folder / name).read_text() for name in ("state", "link_layer")}
+    for path in (folder / "gids").iterdir():
+        text = path.read_text()
+        if text.strip("0:\n"):
+            found[f"gids/{path.name}"] = text
+            for kind in ("types", "ndevs"):
+                # An entry may go in between: then it has no type, and no lane uses it.
+                with suppress(OSError):
+                    name = f"gid_attrs/{kind}/{path.name}"
+                    found[name] = (folder / name).read_text()
     return found

@@ -13,7 +13,7 @@ from tetraspark.collectives.lane_verdict import GATHER_S, BrokenLane, LaneMap, j
 from tetraspark.collectives.layout import ABORT, PROGRESS, RECORD, RECORDS, Layout
 from tetraspark.collectives.liveness import Life
 from tetraspark.collectives.local_lane import LocalLane
-from tetraspark.collectives.port import ACTIVE, read_ports
+from tetraspark.collectives.port import own_fault
 from tetraspark.collectives.transport import Finding, Phase, Seen
 from tetraspark.collectives.verbs_card import Card, DeviceCard, check_cards
 from tetraspark.collectives.verbs_native import (
@@ -269,18 +269,12 @@ class VerbsTransport:
         )
 
     def _own_fault(self, index: int) -> str:
-        """Say what is wrong with an own port now: its state, its events, its address."""
+        """Say what is wrong with an own port now: its state, its address, its events."""
         lane = self._found[index]
-        try:
-            (port,) = (one for one in read_ports(lane.device) if one.number == lane.port)
-        except (OSError, ValueError) as error:
-            return f"its port cannot be read: {error}"
-        if port.state != ACTIVE:
-            return f"its own port is {port.state}"
-        if self._context.contents.device_state[index].down:
+        fault = own_fault(lane.device, lane.port, lane.gid)
+        if not fault and self._context.contents.device_state[index].down:
             return "its own port reported an error"
-        here = [gid for gid in port.gids if gid.value == lane.gid.value]
-        return "" if here else f"its own address {lane.gid.address} is gone"
+        return fault
 
     def details(self) -> dict[str, Any]:
         """Return devices with their counters and events, and every lane's."""

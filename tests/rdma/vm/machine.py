@@ -46,26 +46,30 @@ def missing() -> list[str]:
     return sorted({*found, *([] if HEADER.exists() else ["libibverbs-dev"])})
 
 
-def run(topology: str, command: str, limit_s: float) -> Done:
-    """Boot, build the network, run `command` in this checkout; raises VmError or TimeoutError."""
+def run(topology: str, command: str, limit_s: float, *, show: bool = False) -> Done:
+    """Boot, build the network, run `command` in this checkout; raises VmError or TimeoutError.
+
+    `show` prints what the guest prints as it comes, instead of returning it.
+    """
     tree = unpack(fetch(cache_dir()))
     with tempfile.TemporaryDirectory(prefix="tetraspark-vm-") as scratch:
         folder = Path(scratch)
         (folder / "initrd").write_bytes(_archive(tree, parse_topology(topology), command))
-        output = _watch(_qemu(image(tree), folder), folder, limit_s)
+        output = _watch(_qemu(image(tree), folder), folder, limit_s, show)
         status = (folder / "status").read_text().strip()
         if not status:
             raise VmError(f"the VM ended without a status\n{output}\n{_log(folder)}")
     return Done(int(status), output)
 
 
-def _watch(command: list[str], folder: Path, limit_s: float) -> str:
+def _watch(command: list[str], folder: Path, limit_s: float, show: bool) -> str:
     """Run QEMU to its end and return what the guest printed. Raises TimeoutError."""
     # Its stdin must not end before it does: the guest's output port would close with it.
     reading, writing = os.pipe()
-    process = subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE, text=True)
+    stdout = None if show else subprocess.PIPE
+    process = subprocess.Popen(command, stdin=reading, stdout=stdout, text=True)
     try:
-        return process.communicate(timeout=limit_s)[0]
+        return process.communicate(timeout=limit_s)[0] or ""
     except subprocess.TimeoutExpired as error:
         process.kill()
         output = process.communicate()[0]
@@ -93,6 +97,8 @@ def _archive(tree: Path, topology: Topology, command: str) -> bytes:
         "LANG": "C.UTF-8",
         "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}",
         "OMP_NUM_THREADS": "1",
+        # In memory: below the root, a look for a file that is not there asks the host each time.
+        "TMPDIR": "/dev/shm",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -134,6 +140,5 @@ def _qemu(kernel: Path, folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    done = run(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else 300.0)
-    print(done.output, end="")
-    sys.exit(done.status)
+    seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 300.0
+    sys.exit(run(sys.argv[1], sys.argv[2], seconds, show=True).status)
