@@ -239,26 +239,21 @@ static void write_to(tv_context *c, uint32_t peer, uint32_t lane, uint64_t offse
     post(c, peer, lane, &wr, 1);
 }
 
-/* Tells one peer how far this rank is, and proves each lane to it. The status goes over one lane
- * only: over two, an older one could arrive last. */
+/* Tells one peer how far this rank is, over every lane: an outage of one of them must not look
+ * like a stopped process. An older status may arrive last; the next beat is newer. */
 static void beat_peer(tv_context *c, uint32_t peer) {
     ts_progress *own = progress(c);
     tv_status line = {{0}, {0}, c->beat};
     memcpy(line.words, &own->doorbell, sizeof line.words);
     memcpy(line.acked, own->acked[peer], sizeof line.acked);
-    int told = 0;
     for (uint32_t lane = 0; lane < c->config.lanes; lane++) {
-        if (!used(c, peer, lane) || c->state[peer][lane].broken) continue;
         tv_lane *one = &c->lane[peer][lane];
-        if (one->beating || !room(c, peer, lane, 1, 4)) {
-            told = 1;
-            continue;
-        }
-        write_to(c, peer, lane, c->config.status, &line, told ? 0 : sizeof line,
-                 IBV_SEND_SIGNALED | (told ? 0u : (unsigned)IBV_SEND_INLINE));
+        if (!used(c, peer, lane) || c->state[peer][lane].broken) continue;
+        if (one->beating || !room(c, peer, lane, 1, 4)) continue;
+        write_to(c, peer, lane, c->config.status, &line, sizeof line,
+                 IBV_SEND_SIGNALED | IBV_SEND_INLINE);
         one->beating = one->posted & 0xffffffu ? one->posted & 0xffffffu : 1;
         c->state[peer][lane].beats++;
-        told = 1;
     }
 }
 

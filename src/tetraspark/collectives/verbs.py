@@ -33,6 +33,9 @@ from tetraspark.collectives.wiring import Wiring
 FLUSH_S = 0.25
 """Time given at the end to what is under way: the goodbye, a failure record."""
 
+ANSWERS = 4
+"""Acknowledged beats since a peer's last own one, before its silence means that it is stopped."""
+
 Key = tuple[int, int]
 """(peer, lane)."""
 
@@ -63,7 +66,7 @@ class VerbsTransport:
         self._card: Card | None = None
         self._context: Any = None
         self._endpoint: Endpoint | None = None
-        self._beats: dict[int, tuple[int, float]] = {}
+        self._beats: dict[int, tuple[int, int, float]] = {}
         self._verdict: Finding | None = None
 
     # ---- opening --------------------------------------------------------------------------------
@@ -217,11 +220,14 @@ class VerbsTransport:
         if all(one is not None and one >= GATHER_S for one in since):
             return Life.DEAD
         beat, now = int(self._status(peer).beat), self.now()
-        last, at = self._beats.setdefault(peer, (beat, now))
+        answers = sum(int(self._state((peer, lane)).completions) for lane in self._lanes(peer))
+        last, before, at = self._beats.setdefault(peer, (beat, answers, now))
         if beat != last:
-            self._beats[peer] = (beat, now)
+            self._beats[peer] = (beat, answers, now)
             return Life.RUNNING
-        return Life.STOPPED if beat and now - at >= self._options.stale_s else Life.RUNNING
+        # Silence without answers is an outage: the lanes themselves will tell.
+        silent = beat and now - at >= self._options.stale_s
+        return Life.STOPPED if silent and answers - before >= ANSWERS else Life.RUNNING
 
     def _lanes(self, peer: int) -> range:
         return range(self._lanes_to[peer])

@@ -23,6 +23,7 @@ from tests.rdma.network import (
     up,
 )
 from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.verbs_options import VerbsOptions
 
 Start = Callable[..., Cluster]
 WIRING = switch_wiring(4, 2)
@@ -114,14 +115,20 @@ def test_retries_exhausted_on_an_active_port(ranks: Cluster) -> None:
     assert "reaches none of its 3 peers" in root["detail"]
 
 
-def test_a_short_outage_is_survived(ranks: Cluster) -> None:
+def test_an_outage_within_the_connections_patience_is_survived(cluster: Start) -> None:
+    patient = VerbsOptions(timeout=17)
+    ranks = cluster(4, settings=SETTINGS, transport=over(WIRING, patient))
+    assert [answer[0] for answer in ranks.opened] == ["ok"] * 4, ranks.opened
     for rank in (0, 2, 3):
         ranks.tell(rank, "reduce", (1024,), torch.bfloat16, 1, "new")
-    # One shell: starting a program takes a good part of the connection's patience here.
-    cut = "tc qdisc add dev n1r0 root netem loss 100% && sleep 0.15; tc qdisc del dev n1r0 root"
+    start = time.monotonic()
+    cut = "tc qdisc add dev n1r0 root netem loss 100% && sleep 0.3; tc qdisc del dev n1r0 root"
     subprocess.run(["bash", "-c", cut], check=True)
+    out = time.monotonic() - start
     ranks.tell(1, "reduce", (1024,), torch.bfloat16, 1, "new")
     answers = [ranks.answer(rank) for rank in range(4)]
+    print(f"\nan outage of 0.3 to {out:.2f} s, patience {patient.give_up_s:.2f} s")
+    assert out < patient.give_up_s
     assert [answer[0] for answer in answers] == ["ok"] * 4, answers
 
 
