@@ -5,15 +5,17 @@ import os
 import signal
 import tempfile
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkContext, ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from tests.collectives.ranks import work
+from tests.collectives.ranks import MakeTransport, work
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 
-context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["tetraspark.collectives.group"])
+forkserver = multiprocessing.get_context("forkserver")
+forkserver.set_forkserver_preload(["tetraspark.collectives.group"])
 
 REPLY_LIMIT_S = 30
 
@@ -27,15 +29,19 @@ class Cluster:
         settings: Settings | None = None,
         odd: tuple[int, Settings] | None = None,
         unable: int = -1,
+        transport: MakeTransport | None = None,
+        reply_limit_s: float = REPLY_LIMIT_S,
+        context: ForkServerContext | ForkContext = forkserver,
     ) -> None:
+        self._reply_limit_s = reply_limit_s
         self._folder = tempfile.TemporaryDirectory()
         self._pipes: list[Connection] = []
-        self.processes = []
+        self.processes: list[BaseProcess] = []
         for rank in range(world):
             here, there = context.Pipe()
             told = odd[1] if odd and odd[0] == rank else settings or Settings()
             vote = "unable" if rank == unable else ""
-            arguments = (rank, world, Path(self._folder.name), told, vote, there)
+            arguments = (rank, world, Path(self._folder.name), told, vote, transport, there)
             process = context.Process(target=work, args=arguments, daemon=True)
             process.start()
             there.close()
@@ -47,8 +53,8 @@ class Cluster:
         self._pipes[rank].send((name, arguments))
 
     def answer(self, rank: int) -> Any:
-        if not self._pipes[rank].poll(REPLY_LIMIT_S):
-            raise TimeoutError(f"rank {rank} did not answer in {REPLY_LIMIT_S} s")
+        if not self._pipes[rank].poll(self._reply_limit_s):
+            raise TimeoutError(f"rank {rank} did not answer in {self._reply_limit_s} s")
         return self._pipes[rank].recv()
 
     def call(self, ranks: list[int], name: str, *arguments: Any) -> list[Any]:

@@ -13,8 +13,9 @@ from tests.collectives.oracle import raw, shard
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.transport import Transport
 
-EXCHANGE_LIMIT_S = 30
+EXCHANGE_LIMIT_S = 60
 
 
 class FolderExchange:
@@ -81,14 +82,25 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
+MakeTransport = Callable[[int], Transport]
+"""From a rank to its transport; must be picklable."""
+
+
 def work(
-    rank: int, world: int, folder: Path, settings: Settings, vote: str, pipe: Connection
+    rank: int,
+    world: int,
+    folder: Path,
+    settings: Settings,
+    vote: str,
+    transport: MakeTransport | None,
+    pipe: Connection,
 ) -> None:
     """Serve commands until told to leave. `vote`: "unable" makes this rank unable to take part."""
     if vote == "unable":
         os.environ["CC"] = "no-such-compiler"
     try:
-        group = Group.open(rank, world, FolderExchange(folder, rank, world), settings)
+        exchange = FolderExchange(folder, rank, world)
+        group = Group.open(rank, world, exchange, settings, transport and transport(rank))
     except Exception as error:
         pipe.send(("error", type(error).__name__, str(error), 0.0))
         return

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tetraspark.collectives import build as building
+from tetraspark.collectives import verbs_native
 from tetraspark.collectives.build import (
+    PROXY,
     SOURCE,
+    Unit,
     build,
     cache_dir,
     cache_key,
@@ -19,6 +22,7 @@ from tetraspark.collectives.build import (
 )
 from tetraspark.collectives.failure import BuildError
 from tetraspark.collectives.library import load
+from tetraspark.collectives.verbs_native import HEADER, UNIT
 
 
 @pytest.fixture
@@ -40,9 +44,22 @@ def test_a_build_is_private_found_again_and_loads(cache: Path) -> None:
     assert sorted(path.suffix for path in cache.iterdir()) == ["", ".sha256", ".so"]
 
 
-def test_the_compiler_warns_of_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("unit", [pytest.param(PROXY, id="proxy"), pytest.param(UNIT, id="verbs")])
+def test_the_compiler_warns_of_nothing(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, unit: Unit
+) -> None:
+    if unit is UNIT and not HEADER.exists() and not os.environ.get("CI"):
+        pytest.skip("no libibverbs here: apt-get install libibverbs-dev")
     monkeypatch.setattr(building, "FLAGS", (*building.FLAGS, "-O3", "-Wall", "-Wextra", "-Werror"))
-    assert build().exists()
+    assert build(unit).exists()
+
+
+def test_a_machine_without_libibverbs_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(verbs_native, "HEADER", tmp_path / "absent.h")
+    with pytest.raises(BuildError, match=r"absent.h is missing; apt-get install libibverbs-dev"):
+        verbs_native.verbs.__wrapped__()
 
 
 def test_a_corrupted_file_is_built_again(cache: Path) -> None:
@@ -88,14 +105,11 @@ def test_a_file_of_another_user_is_not_trusted(
         cache_dir()
 
 
-def test_a_library_of_another_abi_is_refused(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_of_another_abi_is_refused(cache: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.c"
-    other.write_text(SOURCE.read_text().replace("#define TS_ABI 1u", "#define TS_ABI 99u"))
+    other.write_text(SOURCE.read_text().replace("#define TS_ABI 2u", "#define TS_ABI 99u"))
     library = build()
-    monkeypatch.setattr(building, "SOURCE", other)
-    stale = build()
+    stale = build(Unit(other))
     assert stale != library
     planted = stale.read_bytes()
     library.write_bytes(planted)
@@ -124,14 +138,11 @@ def test_cc_is_used_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiler_version(("cc", "-pipe")) != compiler_version(("cc",))
 
 
-def test_a_source_that_does_not_compile_says_why(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_does_not_compile_says_why(cache: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.c"
     bad.write_text("#include <no/such/header.h>\n")
-    monkeypatch.setattr(building, "SOURCE", bad)
     with pytest.raises(BuildError, match=r"(?s)no/such/header.*apt-get install libc6-dev"):
-        build()
+        build(Unit(bad))
     assert not list(cache.glob("build-*"))
 
 

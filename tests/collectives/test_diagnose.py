@@ -17,7 +17,7 @@ WAIT = View(2, 9, (1,), 9, 9, {0: 9, 1: 9}, Life.RUNNING, READY)
     ("view", "kind", "lane", "words"),
     [
         (replace(WAIT, life=Life.DEAD), Kind.DEAD, -1, "gone"),
-        (replace(WAIT, life=Life.STOPPED), Kind.FROZEN, -1, "state T"),
+        (replace(WAIT, life=Life.STOPPED), Kind.FROZEN, -1, "is stopped"),
         (replace(WAIT, doorbell=8, posted=8), Kind.LATE, -1, "our own operation"),
         (replace(WAIT, posted=8), Kind.LATE, -1, "our own proxy is starved"),
         (replace(WAIT, acked={0: 8, 1: 9}), Kind.LANE, 0, "our write to it"),

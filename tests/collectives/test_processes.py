@@ -117,7 +117,7 @@ def test_a_stopped_rank_is_named_frozen_and_fails_when_it_wakes(cluster: Start) 
     root = roots(ranks.call([0, 1, 2], "reduce", (64,), torch.float32, 0, "new"))
     assert 0.5 < time.monotonic() - start < 2.5
     assert (root["kind"], root["peer"]) == ("frozen", 3)
-    assert "state T" in root["detail"]
+    assert "is stopped" in root["detail"]
     ranks.signal(3, signal.SIGCONT)
     assert roots(ranks.call([3], "reduce", (64,), torch.float32, 0, "new")) == root
 

@@ -123,7 +123,7 @@ def test_a_host_without_room_is_a_reason_on_every_rank(tmp_path: Path) -> None:
 
     transport = ShmTransport(0, directory=tmp_path / "absent")
     with pytest.raises(
-        RefusedError, match=r"rank 0: cannot make its region of \d+ bytes: .*absent"
+        RefusedError, match=r"rank 0: cannot set up its end \(\d+ bytes\): .*absent"
     ):
         Group.open(0, 2, exchange, transport=transport)
     assert len(told) == 2

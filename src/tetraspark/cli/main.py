@@ -13,6 +13,7 @@ from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
 from tetraspark.cli.output import print_json, print_problems
 from tetraspark.cli.plan import plan
+from tetraspark.cli.qualify import qualify
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.status import status
@@ -46,6 +47,7 @@ def main(
 for verb in (plan, serve, status, logs, smoke, stop, import_env):
     app.command()(verb)
 app.add_typer(bench, name="bench")
+app.add_typer(qualify, name="qualify")
 
 
 def run() -> None:

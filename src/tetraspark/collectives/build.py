@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.collectives.failure import BuildError
@@ -26,6 +27,17 @@ FLAGS = (
     "-fno-trapping-math",
 )
 COMPILE_LIMIT_S = 120
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One C file that becomes one library; `link` are the flags that follow it."""
+
+    path: Path
+    link: tuple[str, ...] = ()
+
+
+PROXY = Unit(SOURCE)
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -89,31 +101,33 @@ def trusted(library: Path) -> bool:
         return False
 
 
-def build() -> Path:
-    """Return a verified shared library of the proxy, compiling it if need be.
+def build(unit: Unit = PROXY) -> Path:
+    """Return a verified shared library of a C file, compiling it if need be.
 
     Ranks that start together take turns: one compiles, the others find its file. Raises
     BuildError.
     """
     command = find_compiler()
-    source = SOURCE.read_bytes()
+    source = unit.path.read_bytes()
     libc = "-".join(platform.libc_ver())
-    key = cache_key(source, platform.machine(), compiler_version(command), libc)
-    library = cache_dir() / f"proxy-{key}.so"
+    key = cache_key(
+        source + " ".join(unit.link).encode(), platform.machine(), compiler_version(command), libc
+    )
+    library = cache_dir() / f"{unit.path.stem}-{key}.so"
     with (library.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not trusted(library):
-            _compile(command, source, library)
+            _compile(command, source, unit.link, library)
     if not trusted(library):
         raise BuildError(f"{library} changed under the build; remove {library.parent}")
     return library
 
 
-def _compile(command: tuple[str, ...], source: bytes, library: Path) -> None:
+def _compile(command: tuple[str, ...], source: bytes, link: tuple[str, ...], library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
         code, made = Path(scratch) / "proxy.c", Path(scratch) / "proxy.so"
         code.write_bytes(source)
-        _run([*command, *FLAGS, "-o", str(made), str(code)])
+        _run([*command, *FLAGS, "-o", str(made), str(code), *link])
         made.chmod(0o700)
         digest = Path(scratch) / "digest"
         digest.write_text(hashlib.sha256(made.read_bytes()).hexdigest())

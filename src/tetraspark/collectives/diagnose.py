@@ -54,7 +54,7 @@ def diagnose(view: View) -> Verdict:
     if view.life is Life.DEAD:
         return Verdict(Kind.DEAD, -1, "its process is gone")
     if view.life is Life.STOPPED:
-        return Verdict(Kind.FROZEN, -1, "its process is stopped (state T)")
+        return Verdict(Kind.FROZEN, -1, "its process is stopped")
     if behind(view.doorbell, view.sequence):
         return Verdict(Kind.LATE, -1, "our own operation has not been started")
     if behind(view.posted, view.sequence):

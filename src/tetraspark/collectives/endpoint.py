@@ -175,6 +175,10 @@ class Endpoint:
             self._live(), rank, offset, data, len(data), len(data) + 1, alarm
         )
 
+    def set_mover(self, mover: int, context: int) -> None:
+        """Post writes through a C function as they are begun; both arguments are addresses."""
+        self._library.ts_set_mover(self._live(), mover, context)
+
     def set_phase(self, phase: int) -> None:
         """Publish the phase of this rank."""
         self._library.ts_set_phase(self._live(), phase)

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     MISMATCH = "mismatch"
     DIVERGED = "diverged"
     LOST = "lost"
+    PORT = "port"
     LANE = "lane"
     INTERRUPTED = "interrupted"
     DEAD = "dead"

@@ -2,12 +2,13 @@
 
 import ctypes
 from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
 
 from tetraspark.collectives.endpoint import Endpoint
 from tetraspark.collectives.fabric import Fabric
 from tetraspark.collectives.layout import ABORT, Layout
 from tetraspark.collectives.liveness import Life
-from tetraspark.collectives.transport import Seen
+from tetraspark.collectives.transport import Finding, Seen
 
 
 class FakeTransport:
@@ -63,6 +64,14 @@ class FakeTransport:
     def life(self, peer: int) -> Life:
         """Return what the faults say."""
         return self._fabric.faults.life.get(peer, Life.RUNNING)
+
+    def finding(self) -> Finding | None:
+        """Nothing of it breaks alone."""
+        return None
+
+    def details(self) -> dict[str, Any]:
+        """Nothing more than every transport has."""
+        return {}
 
     def leave_record(self, data: bytes) -> None:
         """Send the record and the alarm to every peer."""

@@ -38,6 +38,7 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "ts_run": (c_int, [ENDPOINT, POINTER(Request), c_uint64]),
     "ts_take": (c_int, [ENDPOINT, POINTER(Write)]),
     "ts_complete": (None, [ENDPOINT, POINTER(Write), c_int]),
+    "ts_set_mover": (None, [ENDPOINT, c_void_p, c_void_p]),
     "ts_set_phase": (None, [ENDPOINT, c_uint32]),
     "ts_read_record": (c_uint64, [ENDPOINT, c_uint64, c_void_p, c_uint32]),
     "ts_leave_record": (

@@ -4,7 +4,7 @@ from ctypes import Structure, c_uint32, c_uint64, c_void_p
 
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
-ABI = 1
+ABI = 2
 MAX_DIMS = 8
 QUEUE = 64
 
@@ -147,4 +147,6 @@ class EndpointState(Structure):
         ("queue", Write * QUEUE),
         ("queue_head", c_uint32),
         ("queue_tail", c_uint32),
+        ("mover", c_void_p),
+        ("mover_context", c_void_p),
     )

@@ -92,13 +92,13 @@ def ballot(rank: int, world: int, settings: Settings, transport: Transport) -> B
     )
 
 
-def patience(settings: Settings, world: int) -> tuple[int, int]:
+def patience(settings: Settings, world: int, *, direct: bool) -> tuple[int, int]:
     """Return (spins, yields) of this rank.
 
     With a core a rank a look is cheaper than a switch; with fewer, a spin keeps the peer from
-    the core it needs.
+    the core it needs. Over a NIC every rank has a machine of its own, and a thread beside it.
     """
-    spare = len(os.sched_getaffinity(0)) >= world
+    spare = len(os.sched_getaffinity(0)) >= (world if direct else 2)
     spins = settings.spins if settings.spins is not None else (2000 if spare else 0)
     yields = settings.yields if settings.yields is not None else DEFAULT_YIELDS
     return spins, yields
@@ -137,8 +137,8 @@ def _connect(
     card, reason = b"", ""
     try:
         card = transport.open(layout)
-    except (OSError, ValueError) as error:
-        reason = f"cannot make its region of {layout.total} bytes: {error}"
+    except (OSError, ValueError, BuildError) as error:
+        reason = f"cannot set up its end ({layout.total} bytes): {error}"
     unanimous(_exchanged((yield reason.encode())))
     cards = _exchanged((yield card))
     link = None
@@ -155,7 +155,7 @@ def _connect(
 def _link(
     rank: int, settings: Settings, layout: Layout, transport: Transport, bases: list[int]
 ) -> Link:
-    spins, yields = patience(settings, layout.world)
+    spins, yields = patience(settings, layout.world, direct=transport.direct)
     config = configure(
         layout,
         settings.routes_for(layout.world),

@@ -25,7 +25,7 @@
 #include <unistd.h>
 #endif
 
-#define TS_ABI 1u
+#define TS_ABI 2u
 #define TS_LINE 128u
 #define TS_MAX_WORLD 8u
 #define TS_MAX_LANES 4u
@@ -88,6 +88,9 @@ typedef struct {
     uint64_t writes[TS_MAX_WORLD][TS_MAX_LANES], bytes[TS_MAX_WORLD][TS_MAX_LANES];
 } ts_counters;
 
+/* Posts one write: 1 when it was taken, 0 when its lane has no room now. */
+typedef int (*ts_mover)(void *context, const ts_write *write);
+
 typedef struct {
     ts_config config;
     ts_request request;
@@ -98,6 +101,8 @@ typedef struct {
     uint64_t expected[TS_MAX_WORLD];
     ts_write queue[TS_QUEUE];
     uint32_t queue_head, queue_tail;
+    ts_mover mover; /* of a transport that posts in the caller's thread; else NULL */
+    void *mover_context;
 } ts_endpoint;
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -370,6 +375,15 @@ static int post(ts_endpoint *ep, uint32_t peer, uint64_t flag) {
     return TS_DONE;
 }
 
+/* Hands the queue to the mover, in order, until a lane has no room. */
+static void move(ts_endpoint *ep) {
+    while (ep->queue_head != ep->queue_tail) {
+        const ts_write *write = &ep->queue[ep->queue_head % TS_QUEUE];
+        if (!ep->mover(ep->mover_context, write)) return;
+        if (++ep->queue_head == ep->queue_tail) publish(&progress(ep)->posted, write->sequence);
+    }
+}
+
 /* FNV-1a: a difference that no byte count shows must still be one on every rank. */
 static uint32_t hash_sizes(const ts_endpoint *ep) {
     uint32_t hash = 2166136261u;
@@ -420,6 +434,7 @@ int ts_begin(ts_endpoint *ep, const ts_request *request) {
             return TS_FAILED;
         }
     if (c->direct) publish(&progress(ep)->posted, ep->sequence);
+    if (ep->mover) move(ep);
     return TS_PENDING;
 }
 
@@ -499,6 +514,7 @@ static int finish(ts_endpoint *ep) {
 int ts_poll(ts_endpoint *ep) {
     if (ep->failed) return TS_FAILED;
     if (!ep->pending) return abort_word(ep) ? TS_ABORTED : TS_DONE;
+    if (ep->mover && ep->queue_head != ep->queue_tail) move(ep);
     int state = TS_DONE;
     for (uint32_t step = 1; step < ep->config.world; step++) {
         uint32_t peer = (ep->config.rank + step) % ep->config.world;
@@ -559,6 +575,12 @@ int ts_take(ts_endpoint *ep, ts_write *out) {
                     ep->queue[ep->queue_head % TS_QUEUE].sequence != out->sequence;
     if (last) publish(&progress(ep)->posted, out->sequence);
     return 1;
+}
+
+/* Lets `mover` post writes as they are begun, instead of leaving them to ts_take. */
+void ts_set_mover(ts_endpoint *ep, ts_mover mover, void *context) {
+    ep->mover = mover;
+    ep->mover_context = context;
 }
 
 /* Reports the fate of one write: acknowledged by the peer, or failed on its lane. */

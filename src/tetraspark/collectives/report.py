@@ -30,6 +30,7 @@ def state_of(link: Link, *, closed: bool) -> dict[str, Any]:
         "sequence": link.endpoint.sequence,
         "operations": int(counters.operations),
         "waits": {name: int(getattr(counters, name)) for name in WAITS},
+        "details": link.transport.details(),
         "peers": [_peer(link, peer) for peer in sorted(link.supervisor.late)],
     }
 

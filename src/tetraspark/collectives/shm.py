@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tetraspark.collectives.endpoint import Endpoint
 from tetraspark.collectives.layout import PROGRESS, Layout
 from tetraspark.collectives.liveness import Life, Process, life_of, this_process
 from tetraspark.collectives.native import Progress
-from tetraspark.collectives.transport import Seen
+from tetraspark.collectives.transport import Finding, Seen
 
 DIRECTORY = Path("/dev/shm")
 PREFIX = "tetraspark-"
@@ -139,6 +140,14 @@ class ShmTransport:
         """Ask /proc."""
         assert self._process is not None
         return life_of(self._peers[peer], self._process.namespace)
+
+    def finding(self) -> Finding | None:
+        """Nothing of it breaks alone."""
+        return None
+
+    def details(self) -> dict[str, Any]:
+        """Nothing more than every transport has."""
+        return {}
 
     def leave_record(self, data: bytes) -> None:
         """Store the record in every region, the own one included."""

@@ -138,6 +138,10 @@ class Supervisor:
             found = self._endpoint.state.failure
             detail = self._endpoint.describe_failure()
             self.fail(KINDS[found.kind], found.peer, found.lane, detail)
+            return
+        broken = self._transport.finding()
+        if broken is not None:
+            self.fail(broken.kind, broken.peer, broken.lane, broken.detail)
         elif state == native.PENDING:
             self._watch(now)
 

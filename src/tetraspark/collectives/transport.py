@@ -1,11 +1,12 @@
-"""What a transport does for the protocol; shm, fake and (later) verbs are behind it."""
+"""What a transport does for the protocol; shm, verbs and fake are behind it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from tetraspark.collectives.endpoint import Endpoint
+from tetraspark.collectives.failure import Kind
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.liveness import Life
 
@@ -30,6 +31,16 @@ class Seen:
     completed: int
     phase: int
     acked: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a transport itself knows to be broken; `peer` is the rank to blame, maybe this one."""
+
+    kind: Kind
+    peer: int
+    lane: int
+    detail: str
 
 
 class Transport(Protocol):
@@ -78,6 +89,12 @@ class Transport(Protocol):
 
     def life(self, peer: int) -> Life:
         """Return whether a peer's process lives."""
+
+    def finding(self) -> Finding | None:
+        """Return what is broken for good, None while nothing is. Cheap: asked in every wait."""
+
+    def details(self) -> dict[str, Any]:
+        """Return what a status command shows of this transport alone, JSON-able."""
 
     def leave_record(self, data: bytes) -> None:
         """Leave this rank's record in its own and every peer's region, and raise the alarm."""

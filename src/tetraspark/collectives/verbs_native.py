@@ -1,0 +1,156 @@
+"""The C structures of the RDMA lanes, and their library, loaded and checked once."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_int,
+    c_uint8,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+from tetraspark.collectives.build import Unit, build
+from tetraspark.collectives.failure import BuildError
+from tetraspark.collectives.native import Progress, Write
+from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
+from tetraspark.collectives.wiring import MAX_DEVICES
+
+UNIT = Unit(Path(__file__).with_name("proxy_verbs.c"), ("-libverbs", "-pthread"))
+HEADER = Path("/usr/include/infiniband/verbs.h")
+ABI = 1
+NO_DEVICE = 0xFFFFFFFF
+
+
+class Event(IntEnum):
+    """Classes of asynchronous events, as they are counted."""
+
+    PORT_ERROR = 0
+    PORT_ACTIVE = 1
+    GID_CHANGE = 2
+    QUEUE_PAIR = 3
+    DEVICE_FATAL = 4
+    OTHER = 5
+
+
+class Status(Structure):
+    """What a rank tells a peer of itself."""
+
+    _fields_ = (
+        ("doorbell", c_uint32),
+        ("posted", c_uint32),
+        ("completed", c_uint32),
+        ("phase", c_uint32),
+        ("acked", c_uint32 * MAX_LANES),
+        ("beat", c_uint64),
+    )
+
+
+class VerbsConfig(Structure):
+    """What the lanes are told once."""
+
+    _fields_ = (
+        *((name, c_uint32) for name in ("world", "rank", "lanes", "signal_every", "depth")),
+        *((name, c_uint32) for name in ("timeout", "retries", "traffic_class", "service_level")),
+        *((name, c_uint32) for name in ("beat_ms", "record_stride", "reserved")),
+        ("device", c_uint32 * MAX_LANES * MAX_WORLD),
+        *((name, c_uint64) for name in ("base", "bytes", "progress", "status", "records")),
+        ("abort_word", c_uint64),
+    )
+
+
+class LaneState(Structure):
+    """One lane: whether and why it is broken, and what it has carried."""
+
+    _fields_ = (
+        *((name, c_uint32) for name in ("qp", "broken", "status", "vendor", "error", "event")),
+        *((name, c_uint64) for name in ("broken_ns", "writes", "signalled", "completions")),
+        *((name, c_uint64) for name in ("beats", "stalls")),
+    )
+
+
+class DeviceState(Structure):
+    """One device: whether its port reported an error, and its events by class."""
+
+    _fields_ = (("down", c_uint32), ("reserved", c_uint32), ("events", c_uint64 * len(Event)))
+
+
+class Lanes(Structure):
+    """The part of the C context that is read from here."""
+
+    _fields_ = (
+        ("state", LaneState * MAX_LANES * MAX_WORLD),
+        ("device_state", DeviceState * MAX_DEVICES),
+        ("polls", c_uint64),
+        ("wakeups", c_uint64),
+        ("error", ctypes.c_char * 256),
+    )
+
+
+class Remote(Structure):
+    """The other end of one lane."""
+
+    _fields_ = (
+        *((name, c_uint32) for name in ("qp", "sequence_number", "mtu", "rkey")),
+        ("base", c_uint64),
+        ("gid", c_uint8 * 16),
+    )
+
+
+CONTEXT = POINTER(Lanes)
+SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "tv_port_mtu": (c_uint32, [c_char_p, c_uint32]),
+    "tv_open": (CONTEXT, [POINTER(VerbsConfig)]),
+    "tv_add_device": (c_uint32, [CONTEXT, c_char_p, c_uint32, c_uint32]),
+    "tv_add_lane": (c_uint32, [CONTEXT, c_uint32, c_uint32]),
+    "tv_join": (c_int, [CONTEXT, c_uint32, c_uint32, c_uint32, POINTER(Remote)]),
+    "tv_start": (c_int, [CONTEXT]),
+    "tv_move": (c_int, [c_void_p, POINTER(Write)]),
+    "tv_spread": (None, [CONTEXT]),
+    "tv_flush": (c_int, [CONTEXT, c_uint64]),
+    "tv_close": (None, [CONTEXT]),
+    "tv_status_text": (c_char_p, [c_uint32]),
+    "tv_event_text": (c_char_p, [c_uint32]),
+}
+
+
+def abi_numbers() -> list[int]:
+    """Return the numbers that `tv_abi` of a matching library returns, in its order."""
+    return [
+        *(ABI, MAX_WORLD, MAX_LANES, MAX_DEVICES, ctypes.sizeof(Write), ctypes.sizeof(Progress)),
+        *(Progress.acked.offset, ctypes.sizeof(Status), ctypes.sizeof(VerbsConfig)),
+        *(VerbsConfig.base.offset, ctypes.sizeof(LaneState), ctypes.sizeof(DeviceState)),
+        *(ctypes.sizeof(Remote), Remote.gid.offset, Lanes.device_state.offset, Lanes.error.offset),
+    ]
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """Load a built library and declare its functions. Raises BuildError if its numbers differ."""
+    try:
+        library = ctypes.CDLL(str(path), use_errno=True)
+    except OSError as error:
+        raise BuildError(f"{path} cannot be loaded: {error}; is libibverbs1 there?") from error
+    library.tv_abi.restype = c_uint32
+    seen = (c_uint32 * 64)()
+    count = library.tv_abi(seen, 64)
+    if list(seen[:count]) != abi_numbers():
+        raise BuildError(f"{path} has numbers {seen[:count]}, wanted {abi_numbers()}; remove it")
+    for name, (result, arguments) in SIGNATURES.items():
+        function: Callable[..., object] = getattr(library, name)
+        function.restype = result  # type: ignore[attr-defined]  # a ctypes function pointer
+        function.argtypes = arguments  # type: ignore[attr-defined]  # as above
+    return library
+
+
+@cache
+def verbs() -> ctypes.CDLL:
+    """Return the library of this process, built and verified once. Raises BuildError."""
+    if not HEADER.exists():
+        raise BuildError(f"{HEADER} is missing; apt-get install libibverbs-dev ibverbs-providers")
+    return load(build(UNIT))

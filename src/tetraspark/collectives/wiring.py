@@ -1,0 +1,124 @@
+"""Which devices carry which lane between which ranks: a pure value, the same on every rank."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from tetraspark.collectives.local_lane import Choice
+from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD, Routes
+
+MAX_DEVICES = 4
+
+Ends = tuple[int, int]
+"""Device of the lower rank and of the higher one, as indices into their lists."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Nodes, their devices, and the two ends of every lane of every pair.
+
+    `nodes` and `devices` are by rank. `pairs` maps (low rank, high rank) to the pair's lanes,
+    numbered from 0; a pair may have fewer than others. Both ends of a lane may be different
+    devices, and opposite nodes of a ring use one cable of each neighbour. Raises ValueError.
+    """
+
+    nodes: tuple[str, ...]
+    devices: tuple[tuple[Choice, ...], ...]
+    pairs: tuple[tuple[tuple[int, int], tuple[Ends, ...]], ...]
+
+    def __post_init__(self) -> None:
+        world = len(self.nodes)
+        if not 2 <= world <= MAX_WORLD or len(self.devices) != world:
+            raise ValueError(
+                f"{world} nodes, devices of {len(self.devices)}: wanted 2..{MAX_WORLD}"
+            )
+        if [pair for pair, _ in self.pairs] != list(combinations(range(world), 2)):
+            raise ValueError("wiring must name every pair of ranks once, in ascending order")
+        for node, devices in zip(self.nodes, self.devices, strict=True):
+            names = [(one.device, one.port) for one in devices]
+            if not 1 <= len(names) <= MAX_DEVICES or len(set(names)) != len(names):
+                raise ValueError(f"node {node}: wanted 1..{MAX_DEVICES} devices, each once")
+        for pair, lanes in self.pairs:
+            self._check(pair, lanes)
+
+    def _check(self, pair: tuple[int, int], lanes: tuple[Ends, ...]) -> None:
+        if not 1 <= len(lanes) <= MAX_LANES or len(set(lanes)) != len(lanes):
+            raise ValueError(f"pair {pair}: wanted 1..{MAX_LANES} lanes, each once")
+        for ends in lanes:
+            for rank, end in zip(pair, ends, strict=True):
+                if not 0 <= end < len(self.devices[rank]):
+                    raise ValueError(f"pair {pair}: node {self.nodes[rank]} has no device {end}")
+
+    @classmethod
+    def uniform(cls, nodes: Sequence[str], devices: Sequence[Sequence[Choice]]) -> "Wiring":
+        """Join device l of every node to device l of every other, as a switch does."""
+        lanes = min(map(len, devices))
+        pairs = tuple(
+            (pair, tuple((lane, lane) for lane in range(lanes)))
+            for pair in combinations(range(len(nodes)), 2)
+        )
+        return cls(tuple(nodes), tuple(map(tuple, devices)), pairs)
+
+    @property
+    def world(self) -> int:
+        """Number of ranks."""
+        return len(self.nodes)
+
+    @property
+    def lanes(self) -> int:
+        """Largest number of lanes of a pair."""
+        return max(len(lanes) for _, lanes in self.pairs)
+
+    def routes(self) -> Routes:
+        """Return the routes that use every lane; the first one rotates, so odd stripes spread."""
+        order = tuple(
+            (pair, tuple((sum(pair) + i) % len(lanes) for i in range(len(lanes))))
+            for pair, lanes in self.pairs
+        )
+        return Routes(self.world, self.lanes, order)
+
+    def ends(self, rank: int, peer: int) -> tuple[Ends, ...]:
+        """Return (own device, peer's device) of each lane to a peer."""
+        wanted = (min(rank, peer), max(rank, peer))
+        lanes = next(lanes for pair, lanes in self.pairs if pair == wanted)
+        return lanes if rank < peer else tuple((high, low) for low, high in lanes)
+
+    def used_together(self, rank: int) -> list[tuple[int, ...]]:
+        """Return the own devices of each peer's lanes."""
+        peers = (peer for peer in range(self.world) if peer != rank)
+        return [tuple(own for own, _ in self.ends(rank, peer)) for peer in peers]
+
+    def digest(self) -> str:
+        """Return a hash that differs when anything does."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+
+def ring_wiring(
+    nodes: Sequence[str],
+    toward_next: Sequence[Sequence[Choice]],
+    toward_previous: Sequence[Sequence[Choice]],
+) -> Wiring:
+    """Return the wiring of four nodes in a ring with one or two cables from each to the next.
+
+    Devices are by node and cable. Neighbours use the cables they share; opposite nodes have two
+    lanes, one through each neighbour, which forwards: `i` out towards the next node and in from
+    the previous one, and the other way round. Raises ValueError for another number of nodes.
+    """
+    if len(nodes) != 4:
+        raise ValueError(f"a ring of {len(nodes)} nodes: wanted 4")
+    rails = len(toward_next[0])
+    devices = tuple(
+        (*ahead, *back) for ahead, back in zip(toward_next, toward_previous, strict=True)
+    )
+    pairs = []
+    for low, high in combinations(range(4), 2):
+        if (high - low) == 1:
+            lanes = tuple((rail, rails + rail) for rail in range(rails))
+        elif (high - low) == 3:
+            lanes = tuple((rails + rail, rail) for rail in range(rails))
+        else:
+            # Clockwise on the first rail, counter-clockwise on the last: both domains are used.
+            lanes = ((0, rails), (2 * rails - 1, rails - 1))
+        pairs.append(((low, high), lanes))
+    return Wiring(tuple(nodes), devices, tuple(pairs))

@@ -1,0 +1,106 @@
+"""Wirings, cards and options: what they refuse, and that both ends agree."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from tetraspark.collectives.local_lane import Choice
+from tetraspark.collectives.verbs_card import Card, DeviceCard, check_cards
+from tetraspark.collectives.verbs_options import VerbsOptions
+from tetraspark.collectives.wiring import Wiring, ring_wiring
+
+TWO = (Choice("a"), Choice("b"))
+NODES = ("n0", "n1", "n2", "n3")
+
+
+def test_a_switch_joins_like_devices() -> None:
+    made = Wiring.uniform(NODES, [TWO] * 4)
+    assert (made.world, made.lanes) == (4, 2)
+    assert made.ends(2, 1) == ((0, 0), (1, 1))
+    assert made.routes().between(0, 1) == (1, 0)
+    assert made.used_together(0) == [(0, 1)] * 3
+
+
+def test_the_smaller_node_sets_the_lanes() -> None:
+    made = Wiring.uniform(NODES, [TWO, TWO, TWO[:1], TWO])
+    assert made.lanes == 1
+
+
+@pytest.mark.parametrize("rails", [1, 2])
+def test_a_ring_gives_opposite_nodes_one_lane_by_each_neighbour(rails: int) -> None:
+    ahead = [[Choice(f"n{n}r{r}a") for r in range(rails)] for n in range(4)]
+    back = [[Choice(f"n{n}r{r}b") for r in range(rails)] for n in range(4)]
+    made = ring_wiring(NODES, ahead, back)
+
+    def names(rank: int, peer: int) -> list[tuple[str, str]]:
+        devices = made.devices
+        return [
+            (devices[rank][own].device, devices[peer][far].device)
+            for own, far in made.ends(rank, peer)
+        ]
+
+    last = rails - 1
+    assert names(0, 1) == [(f"n0r{r}a", f"n1r{r}b") for r in range(rails)]
+    assert names(3, 0) == [(f"n3r{r}a", f"n0r{r}b") for r in range(rails)]
+    assert names(0, 2) == [("n0r0a", "n2r0b"), (f"n0r{last}b", f"n2r{last}a")]
+    assert names(3, 1) == [("n3r0b", "n1r0a"), (f"n3r{last}a", f"n1r{last}b")]
+    for rank in range(4):
+        for peer in range(4):
+            if peer != rank:
+                assert names(rank, peer) == [(far, own) for own, far in names(peer, rank)]
+
+
+def test_what_is_no_wiring() -> None:
+    whole = Wiring.uniform(NODES, [TWO] * 4)
+    with pytest.raises(ValueError, match=r"node n1: wanted 1\.\.4 devices, each once"):
+        replace(whole, devices=(TWO, (TWO[0], TWO[0]), TWO, TWO))
+    with pytest.raises(ValueError, match="every pair of ranks once"):
+        replace(whole, pairs=whole.pairs[1:])
+    with pytest.raises(ValueError, match="node n3 has no device 2"):
+        replace(whole, pairs=(*whole.pairs[:-1], ((2, 3), ((0, 2),))))
+    with pytest.raises(ValueError, match=r"pair \(0, 1\): wanted 1\.\.4 lanes, each once"):
+        replace(whole, pairs=(((0, 1), ((0, 0), (0, 0))), *whole.pairs[1:]))
+    with pytest.raises(ValueError, match="a ring of 3 nodes"):
+        ring_wiring(NODES[:3], [TWO] * 3, [TWO] * 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"min_mtu": 1500},
+        {"retries": 7},
+        {"timeout": 0},
+        {"signal_every": 17},
+        {"depth": 32},
+        {"beat_ms": 5},
+        {"stale_s": 0.1},
+    ],
+)
+def test_options_that_cannot_work(change: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        VerbsOptions(**change)
+
+
+def test_the_connection_gives_up_when_it_says() -> None:
+    assert VerbsOptions().give_up_s == pytest.approx(0.4697620, rel=1e-5)
+
+
+def card(node: str) -> Card:
+    device = DeviceCard("a", "00" * 16, 4096, 7)
+    return Card(node, "w", asdict(VerbsOptions()), 4096, (device,), {1: ((17, 5), (18, 6))})
+
+
+def test_a_card_comes_back_as_it_was() -> None:
+    assert Card.from_bytes(card("n0").to_bytes()) == card("n0")
+    for data in (b"{}", b"[]", b"nothing", b'{"devices": [{}], "lanes": {}}'):
+        with pytest.raises(ValueError):
+            Card.from_bytes(data)
+
+
+def test_ranks_that_differ_are_named() -> None:
+    check_cards(card("n0"), [card("n0"), card("n1")])
+    with pytest.raises(ValueError, match="node n1 has another wiring than n0"):
+        check_cards(card("n0"), [replace(card("n1"), wiring="v")])
+    odd = replace(card("n1"), options=asdict(VerbsOptions(timeout=16)))
+    with pytest.raises(ValueError, match="node n1 has timeout 16, n0 has 14"):
+        check_cards(card("n0"), [odd])
