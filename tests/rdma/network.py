@@ -20,9 +20,10 @@ def choice(topology: Topology, name: str) -> Choice:
 
 
 def switch_wiring(world: int, rails: int) -> Wiring:
-    """Wire the first `world` nodes and `rails` rails of the switched network."""
+    """Wire the first `world` nodes and `rails` rails of a switched network, however large."""
+    network = switch(world, rails)
     devices = [
-        [choice(SWITCH, f"n{node}r{rail}") for rail in range(rails)] for node in range(world)
+        [choice(network, f"n{node}r{rail}") for rail in range(rails)] for node in range(world)
     ]
     return Wiring.uniform([f"node{node}" for node in range(world)], devices)
 

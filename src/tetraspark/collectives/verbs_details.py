@@ -1,0 +1,59 @@
+"""What the RDMA lanes say of themselves in a group's state."""
+
+from typing import Any
+
+from tetraspark.collectives.verbs_connections import Connections, Key
+from tetraspark.collectives.verbs_native import Event, LaneState, verbs
+from tetraspark.collectives.verbs_setup import port_counters
+
+LANE_COUNTERS = ("writes", "signalled", "completions", "beats", "stalls")
+
+
+def details(found: Connections) -> dict[str, Any]:
+    """Return devices with their counters and events, and every lane's; JSON-able."""
+    contents = found.context.contents
+    return {
+        "node": found.wiring.nodes[found.rank],
+        "devices": [_device(found, index) for index in range(len(found.devices))],
+        "pci_domain_unknown": found.unchecked,
+        "proxy": {"polls": int(contents.polls), "wakeups": int(contents.wakeups)},
+        "lanes": [_lane(found, key) for key in found.keys],
+    }
+
+
+def _device(found: Connections, index: int) -> dict[str, Any]:
+    lane = found.devices[index]
+    events = found.device_state(index).events
+    return {
+        "device": lane.device,
+        "port": lane.port,
+        "address": str(lane.gid.address),
+        "gid_index": lane.gid.index,
+        "mtu": lane.mtu,
+        "events": {event.name.lower(): int(events[event]) for event in Event},
+        "counters": port_counters(lane.device, lane.port),
+    }
+
+
+def _lane(found: Connections, key: Key) -> dict[str, Any]:
+    peer, lane = key
+    state = found.state(key)
+    own, far = found.wiring.ends(found.rank, peer)[lane]
+    return {
+        "peer": peer,
+        "lane": lane,
+        "device": found.devices[own].device,
+        "peer_device": found.wiring.devices[peer][far].device,
+        "broken": cause_of(state) if state.broken else None,
+        **{name: int(getattr(state, name)) for name in LANE_COUNTERS},
+    }
+
+
+def cause_of(state: LaneState) -> str:
+    """Say in the device's words why a lane is broken."""
+    if state.event:
+        return f"event: {verbs().tv_event_text(state.event).decode()}"
+    if state.error:
+        return f"a post failed with error {state.error}"
+    text = verbs().tv_status_text(state.status).decode()
+    return f"{text} (status {state.status}, vendor {state.vendor:#x})"
