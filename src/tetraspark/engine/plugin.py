@@ -33,7 +33,7 @@ def register() -> None:
         return
     hooks = tuple(hook for hook in HOOKS if hook.role == process_role())
     _refuse_drift(hooks)
-    _apply(hooks)
+    apply(hooks)
 
 
 def process_role() -> Role:
@@ -53,7 +53,8 @@ def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
         refuse(drifted)
 
 
-def _apply(hooks: tuple[Hook, ...]) -> None:
+def apply(hooks: tuple[Hook, ...]) -> None:
+    """Register hooks and apply them now; raises SystemExit when the engine left one out."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     for hook in hooks:
