@@ -118,9 +118,9 @@ def look() -> dict[str, Any]:
 
 def main() -> None:
     """Look at the engine as it is, then with the hooks."""
-    print(json.dumps(look()))
+    print(json.dumps(look()), flush=True)
     apply(tuple(hook for hook in HOOKS if hook.target.adapter == FENCE))
-    print(json.dumps(look()))
+    print(json.dumps(look()), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ RELEASES = {
         "plugins.hook_registry.HookRegistry.register": "found",
     },
     "0.5.10.post1": {
-        # no plugins yet; results were processed by a mixin of the scheduler; no freeze after warm-up
+        # no plugins yet, no freeze after warm-up; a mixin of the scheduler processed results
         "plugins.hook_registry.HookRegistry.register": "missing",
         "plugins.hook_registry.HookRegistry.apply_hooks": "missing",
         "managers.scheduler_components.batch_result_processor"
