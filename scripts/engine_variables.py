@@ -34,7 +34,7 @@ def table(tree: Tree) -> str:
     digest = hashlib.sha256(environ.encode()).hexdigest()
     lines = [_line(name, deprecated) for name in sorted(names | {*NATIVE, *deprecated})]
     head = (
-        f"# SGLANG_ names in the files of {PACKAGE} {version}; scripts/engine_variables.py wrote it",
+        f"# SGLANG_ names in the files of {PACKAGE} {version}: scripts/engine_variables.py",
         f"# {ENVIRON}: sha256 {digest}",
     )
     return "\n".join((*head, *lines)) + "\n"

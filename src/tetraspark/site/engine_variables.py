@@ -53,35 +53,37 @@ def release_names() -> Names:
     return parse_names(table.read_text(encoding="utf-8"))
 
 
-def variable_finding(
-    path: KeyPath, name: str, engine: str | None, kind: object
-) -> Finding | None:
+def variable_finding(path: KeyPath, name: str, engine: str | None, kind: object) -> Finding | None:
     """Refuse a variable that the engine of this site ignores, or that a typed key sets."""
     if engine is None or not name.startswith((PREFIX, OLD_PREFIX)):
         return None
     if kind == "fleet" and name == OWNED[engine]:
         return Finding(path, f"`{name}`", f"that setting in `{KEY}`", f"set `{KEY}` instead")
     if engine == BRANCH:
-        return _dead(path, name, engine, (FOLDED,), kind) if name == ACCEPT else None
+        return _dead(path, f"`{name}` is not read", (FOLDED,), engine) if name == ACCEPT else None
+    return _release_finding(path, name, kind)
+
+
+def _release_finding(path: KeyPath, name: str, kind: object) -> Finding | None:
     names = release_names()
+    new = PREFIX + name.removeprefix(OLD_PREFIX)
+    if name == FOLDED and kind == "fleet":
+        return _dead(path, f"`{name}` is deprecated", (ACCEPT,), RELEASE)
     if name in names.deprecated:
-        instead = (ACCEPT,) if name == FOLDED else names.deprecated[name]
-        return _dead(path, name, engine, instead, kind)
+        return _dead(path, f"`{name}` is deprecated", names.deprecated[name], RELEASE)
     if name.startswith(OLD_PREFIX):
-        new = PREFIX + name.removeprefix(OLD_PREFIX)
-        known = names.has(new)
-        return _dead(path, name, engine, (new,), kind) if known else None
+        old = names.has(new)
+        return _dead(path, f"`{name}` is an old spelling", (new,), RELEASE) if old else None
     return None if names.has(name) else _unknown(path, name, names)
 
 
-def _dead(
-    path: KeyPath, name: str, engine: str, instead: tuple[str, ...], kind: object
-) -> Finding:
-    seen = f"`{name}` is no setting of this site's engine, sglang {engine}"
-    wanted = f"what this engine reads: {', '.join(instead)}" if instead else "what it reads"
-    if kind == "fleet" and instead == (OWNED[engine],):
-        return Finding(path, seen, wanted, f"remove it and set `{KEY}`, which sets that")
-    return Finding(path, seen, wanted, f"set {' or '.join(instead)}" if instead else "remove it")
+def _dead(path: KeyPath, what: str, instead: tuple[str, ...], engine: str) -> Finding:
+    seen = f"{what} in this site's engine, sglang {engine}"
+    if not instead:
+        return Finding(path, seen, "a variable that this engine reads", "remove it")
+    owned = instead == (OWNED[engine],)
+    fix = f"remove it and set `{KEY}`" if owned else f"set {' or '.join(instead)}"
+    return Finding(path, seen, f"what this engine reads: {', '.join(instead)}", fix)
 
 
 def _unknown(path: KeyPath, name: str, names: Names) -> Finding:

@@ -24,8 +24,6 @@ OWNED: Mapping[str, str] = {BRANCH: FOLDED, RELEASE: ACCEPT}
 """Engine -> the variable that the key sets there, so that `[env]` must not."""
 
 _PATH: KeyPath = ("speculative", "sampled_in_graph")
-# What the engine's EnvBool takes for true.
-_TRUE = ("true", "1", "yes", "y")
 
 
 def sampled_variables(engine: str, wanted: bool | None) -> dict[str, str]:
@@ -54,8 +52,7 @@ def sampled_findings(document: Document, engine: str | None) -> Iterator[Finding
         wanted = "static: this engine captures the sampled accept in no other mode"
         fix = f"remove {VERIFY_MODE}, or sampled_in_graph"
         yield Finding(_PATH, seen, wanted, fix, (("env", VERIFY_MODE),))
-    if str(env.get(PROPOSAL, "1")).lower() not in _TRUE:
-        seen = f'sampled_in_graph = true with {PROPOSAL} = "{env[PROPOSAL]}"'
-        wanted = "the proposal in the graph, as its accept needs it"
-        fix = f"remove {PROPOSAL}, or sampled_in_graph"
-        yield Finding(_PATH, seen, wanted, fix, (("env", PROPOSAL),))
+    if PROPOSAL in env:
+        seen = f"{PROPOSAL} beside sampled_in_graph = true"
+        wanted = "that key alone, which sets it to 1: the accept needs the proposal in the graph"
+        yield Finding(("env", PROPOSAL), seen, wanted, "remove one of them", (_PATH,))
