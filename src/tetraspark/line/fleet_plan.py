@@ -23,10 +23,7 @@ DIST_PORT = 20000
 MEMORY = "--mem-fraction-static"
 FLAGS = (
     *(pair for pair in settings.FLAGS if pair[0] != MEMORY),
-    ("--speculative-algorithm", "speculative.algorithm"),
-    ("--speculative-dspark-block-size", "speculative.block_size"),
-    ("--speculative-dspark-sps-table-path", "speculative.sps_table"),
-    ("--speculative-dspark-confidence-sts-path", "speculative.sts_table"),
+    *settings.SPECULATIVE_FLAGS,
 )
 AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX")
 # What a container needs for RDMA: the verbs devices, locked memory, the host's own network.
