@@ -10,6 +10,7 @@ from rich.text import Text
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.engine.check import EngineReport, check_engine, use_of
+from tetraspark.engine.drift import Finding
 from tetraspark.engine.tree import TreeError, open_tree
 from tetraspark.errors import Problem, UsageError
 
@@ -51,18 +52,24 @@ def _print(report: EngineReport, every: bool) -> None:
     out.print(f"sglang {report.version or 'of unknown version'} at {report.where}", markup=False)
     shown = [one for one in report.findings if every or one.verdict != "found"]
     if shown:
-        table = Table("target", "use", "verdict", "detail", "re-check", box=None, pad_edge=False)
-        for one in shown:
-            verdict = Text(one.verdict, style=COLOURS[one.verdict])
-            cells = [Text(text, overflow="fold") for text in (one.target.path, use_of(one))]
-            rest = [Text(text, overflow="fold") for text in (one.detail, one.target.adapter)]
-            table.add_row(*cells, verdict, *rest)
-        out.print(table)
+        out.print(_table(shown))
     for pin in report.pins:
         if pin.verdict == "differs":
             text = f"{pin.package}: {pin.asked} with this engine, written for {pin.wanted}"
             out.print(Text(text, style="red"))
     out.print(_summary(report))
+
+
+def _table(shown: list[Finding]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("verdict", "use", "re-check", "target", "detail"):
+        # What a person copies stays on one line, where there is room for it.
+        table.add_column(title, overflow="fold", no_wrap=title in ("verdict", "use", "re-check"))
+    for one in shown:
+        verdict = Text(one.verdict, style=COLOURS[one.verdict])
+        texts = (use_of(one), one.target.adapter, one.target.path, one.detail)
+        table.add_row(verdict, *map(Text, texts))
+    return table
 
 
 def _summary(report: EngineReport) -> Text:
