@@ -61,7 +61,8 @@ def test_the_page_has_the_commands_it_is_about() -> None:
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     argv = [str(COMMAND), "engine", "check", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
+    env = os.environ | {"COLUMNS": "200"}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
 
 
 def wheel(folder: Path, texts: dict[str, str], metadata: str) -> Path:

@@ -10,6 +10,7 @@ from tetraspark.engine.check import EngineReport, check_engine
 from tetraspark.engine.tree import open_tree
 
 CACHE = Path.home() / ".cache" / "tetraspark" / "wheels"
+DSPARK = "speculative.dspark_components"
 # Sources do not differ between platforms; one name for all machines keeps one copy in the cache.
 WHICH = ("--python-version=3.11", "--platform=manylinux_2_34_x86_64", "--platform=any")
 
@@ -41,11 +42,14 @@ def test_the_release_we_are_written_for_has_not_drifted() -> None:
 RELEASES = {
     "0.5.22": {
         # its publisher of KV events came up last; an all-reduce of NPUs; no `stream_ordered`;
-        # uvicorn was started without a choice of the application
+        # uvicorn was started without a choice of the application; no sampling-accept graph
         "managers.scheduler.Scheduler.__init__": "changed",
         "distributed.parallel_state.GroupCoordinator.all_reduce": "changed",
         "managers.overlap_utils.FutureMap.resolve_seq_lens_cpu": "changed",
         "entrypoints.http_server._setup_and_run_http_server": "changed",
+        f"{DSPARK}.dspark_sampling_accept_graph.DsparkSamplingAcceptGraph.run": "missing",
+        f"{DSPARK}.dspark_verify.TargetVerifyExecutor.accept_and_finalize": "changed",
+        f"{DSPARK}.dspark_verify.AcceptOuts": "found",
         "managers.scheduler.Scheduler.process_batch_result": "found",
         "entrypoints.http_server._freeze_gc_after_server_warmup": "found",
         "plugins.hook_registry.HookRegistry.register": "found",

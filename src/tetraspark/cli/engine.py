@@ -61,14 +61,12 @@ def _print(report: EngineReport, every: bool) -> None:
 
 
 def _table(shown: list[Finding]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("verdict", "use", "re-check", "target", "detail"):
-        # What a person copies stays on one line, where there is room for it.
-        table.add_column(title, overflow="fold", no_wrap=title in ("verdict", "use", "re-check"))
+    table = Table("verdict", "use", "target", box=None, pad_edge=False)
     for one in shown:
-        verdict = Text(one.verdict, style=COLOURS[one.verdict])
-        texts = (use_of(one), one.target.adapter, one.target.path, one.detail)
-        table.add_row(verdict, *map(Text, texts))
+        target = Text(one.target.path)
+        if one.verdict != "found":
+            target.append(f"\n{one.detail}; re-check {one.target.adapter}", style="dim")
+        table.add_row(Text(one.verdict, style=COLOURS[one.verdict]), use_of(one), target)
     return table
 
 
