@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tetraspark.engine.drift import package_root
+from tetraspark.engine.tree import package_root
 
 
 def shadow_engine(folder: Path, file: str, old: str, new: str) -> Path:

@@ -1,26 +1,18 @@
 """The plugin in a fresh interpreter, with the engine's real hook registry."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.engine.cpu_engine import STANDINS, python
 from tests.engine.shadow import shadow_engine
 from tetraspark.engine.hooks import HOOKS
-from tetraspark.engine.standins import MODULES, path_of
-
-STANDINS = ":".join(str(path_of(name)) for name in MODULES)
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    clean |= {"SGLANG_USE_CPU_ENGINE": "1", "PYTHONPATH": STANDINS, "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=clean | env, capture_output=True, text=True, check=False
-    )
+    return python("-c", code, **env)
 
 
 def test_the_engine_finds_the_plugin_by_its_entry_point() -> None:

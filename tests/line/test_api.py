@@ -47,6 +47,21 @@ def test_the_key_is_sent_and_never_shown(api: Api) -> None:
     assert "k3y" not in repr(api)
 
 
+def test_server_info_is_asked_under_both_of_its_names(api: Api) -> None:
+    Handler.replies["/server_info"] = (404, "")
+    Handler.replies["/get_server_info"] = (200, '{"tp_size": 4}')
+    assert api.server_info(5) == {"tp_size": 4}
+    Handler.replies["/server_info"] = (200, '{"tp_size": 2}')
+    assert api.server_info(5) == {"tp_size": 2}
+
+
+@pytest.mark.parametrize("body", ["[]", "no JSON", "null"])
+def test_server_info_of_another_shape_is_told(api: Api, body: str) -> None:
+    Handler.replies["/server_info"] = (200, body)
+    with pytest.raises(RunError, match="an answer of another shape"):
+        api.server_info(5)
+
+
 def test_an_error_of_the_server_is_told_with_its_text(api: Api) -> None:
     Handler.replies["/v1/chat/completions"] = (503, "not ready")
     with pytest.raises(RunError, match="HTTP 503: not ready; wanted: HTTP 200"):

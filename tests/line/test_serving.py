@@ -130,6 +130,14 @@ def test_every_rank_has_proven_itself(line: Command, served: Any) -> None:
         assert {"engine", "tp_all_reduce"} <= set(rank["receipts"])
 
 
+def test_the_engine_runs_with_what_was_planned(line: Command, served: Any) -> None:
+    effective = {one["key"]: one for one in line.json("status")["effective"]}
+    assert [one for one in effective.values() if not one["same"]] == []
+    wanted = {"tp_size": 4, "context_length": 2048, "max_total_num_tokens": 4096}
+    assert {key: effective[key]["value"] for key in wanted} == wanted
+    assert effective["context_length"]["where"].startswith(f"{line.site}:")
+
+
 def test_receipts_say_what_runs(line: Command, served: Any) -> None:
     entries = [
         json.loads(text) for text in line.run("logs", "-n", "9999", "--json").stdout.splitlines()
@@ -139,7 +147,8 @@ def test_receipts_say_what_runs(line: Command, served: Any) -> None:
     routes = {one["rank"]: one for one in receipts if one["tetraspark"] == "tp_all_reduce"}
     assert set(engines) == set(routes) == {0, 1, 2, 3}
     assert {one["engine"] for one in engines.values()} == {"0.5.23"}
-    assert all(any("all_reduce" in hook for hook in one["hooks"]) for one in engines.values())
+    for part in ("all_reduce", "accept_and_finalize"):
+        assert all(any(part in hook for hook in one["hooks"]) for one in engines.values())
     for route in routes.values():
         assert (route["world"], route["route"], route["dtype"]) == (4, "shm", "bfloat16")
         assert route["bytes"] == 2 * route["shape"][0] * route["shape"][1] <= route["limit"]

@@ -272,3 +272,18 @@ def test_every_variable_of_any_profile_has_exactly_one_outcome(rows: list[str]) 
     written = {entry.name: entry.keys for entry in result.report.entries}
     for key in {key for keys in written.values() for key in keys if key.startswith("env.")}:
         assert key.removeprefix("env.") in document["env"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("2", True), ("0", False), ("1", None), ("force", None)]
+)
+def test_folded_sampling_is_a_key_of_the_site(text: str, value: bool | None) -> None:
+    name = "SGLANG_DSPARK_FOLDED_SAMPLING"
+    for line in (f"{name}={text}\n", f'EXTRA_CONTAINER_ENV="{name}={text}"\n'):
+        result = imported(SMALL + line)
+        made = site(result)
+        assert made.speculative is not None
+        assert made.speculative.sampled_in_graph is value
+        assert name not in made.env
+    if value is None:
+        assert text in why(result, f"EXTRA_CONTAINER_ENV: {name}")

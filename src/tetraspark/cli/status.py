@@ -74,6 +74,9 @@ def _print(found: Status) -> None:
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
     answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
     out.print(f"api {found.url}: {answers}", markup=False)
+    if found.effective is not None:
+        same = sum(one["same"] for one in found.effective)
+        out.print(f"engine: {same} of {len(found.effective)} values in /server_info as planned")
 
 
 def _collectives(rank: RankStatus) -> str:

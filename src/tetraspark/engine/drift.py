@@ -1,18 +1,21 @@
-"""Find a hook target's source by reading files, and hash it; nothing is imported.
+"""Find what the plugin needs of the engine's source by reading it, and tell what has changed.
 
 A hook is written against one body of code. When the engine changes that body, the hook may
 silently do the wrong thing, so every hook names the sha256 of what it was written for.
 """
 
-import ast
 import hashlib
-import importlib.util
-import textwrap
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+from tetraspark.engine.definitions import Definitions
+from tetraspark.engine.tree import Tree
+
+Verdict = Literal["found", "moved", "changed", "missing"]
+# Other products in the same wheel, with copies of their own that nothing has moved to.
+OTHER_PRODUCTS = ("multimodal_gen/", "test/")
+SHOWN_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -27,77 +30,92 @@ class Target:
     accepted: tuple[str, ...]
     adapter: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Class and method, or the function: a module's name has no capital letter."""
+        parts = self.path.split(".")
+        first = next((i for i, part in enumerate(parts) if part.lower() != part), len(parts) - 1)
+        return tuple(parts[first:])
+
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at a target: `found` (hash accepted), `changed` or `missing`."""
+    """What was found of a target.
+
+    `found`: its source is accepted; `changed`: another source at its path; `moved`: nothing at
+    its path, but the same source or the same qualified name at each of `places`; `missing`.
+    `sha256` is that of the source, where there is one.
+    """
 
     target: Target
-    verdict: Literal["found", "changed", "missing"]
+    verdict: Verdict
     sha256: str = ""
+    places: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        """What a person has to know beside the verdict."""
+        known = ", ".join(sha256[:12] for sha256 in self.target.accepted)
+        source = f"source {self.sha256[:12]}, written for {known}"
+        if self.verdict == "missing":
+            return "not there"
+        if self.verdict == "moved":
+            same = self.sha256 in self.target.accepted
+            where = ", ".join(self.places[:SHOWN_PLACES])
+            return f"moved to {where}; {'its source is the same' if same else source}"
+        return source
 
     def __str__(self) -> str:
-        if self.verdict == "missing":
-            return f"{self.target.path}: not there any more; re-check {self.target.adapter}"
-        return (
-            f"{self.target.path}: source is {self.sha256[:12]}, "
-            f"written for {', '.join(known[:12] for known in self.target.accepted)}; "
-            f"re-check {self.target.adapter}"
-        )
+        return f"{self.target.path}: {self.detail}; re-check {self.target.adapter}"
 
 
-def package_root(package: str) -> Path | None:
-    """Return the folder of an installed package without importing it, or None."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(next(iter(spec.submodule_search_locations)))
+def inspect_all(tree: Tree, targets: tuple[Target, ...]) -> list[Finding]:
+    """Inspect every target in order; the whole tree is searched only for what is not in place.
+
+    Raises TreeError when the tree cannot be read.
+    """
+    definitions = Definitions(tree)
+    findings = [_in_place(definitions, target) for target in targets]
+    lost = [finding.target for finding in findings if finding.verdict == "missing"]
+    elsewhere = _search(definitions, lost) if lost else {}
+    return [elsewhere.get(finding.target, finding) for finding in findings]
 
 
-def locate(root: Path, path: str) -> tuple[Path, list[str]] | None:
-    """Split a dotted path into the module file under `root` and the names inside it."""
-    parts = path.split(".")[1:]
-    for length in range(len(parts), 0, -1):
-        stem = root.joinpath(*parts[:length])
-        for file in (stem.with_suffix(".py"), stem / "__init__.py"):
-            if file.is_file():
-                return file, parts[length:]
-    return None
+def inspect_target(tree: Tree, target: Target) -> Finding:
+    """Inspect one target."""
+    return inspect_all(tree, (target,))[0]
 
 
-def source_of(text: str, names: list[str]) -> str | None:
-    """Return the dedented source of a function, method or class, decorators included."""
-    body: list[ast.stmt] = ast.parse(text).body
-    node: Definition | None = None
-    for name in names:
-        node = _definition(body, name)
-        if node is None:
-            return None
-        body = node.body
-    if node is None:
-        return None
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    lines = text.splitlines()[first - 1 : node.end_lineno]
-    return textwrap.dedent("\n".join(line.rstrip() for line in lines)) + "\n"
-
-
-def _definition(body: list[ast.stmt], name: str) -> Definition | None:
-    for node in body:
-        if isinstance(node, Definition) and node.name == name:
-            return node
-    return None
-
-
-def inspect_target(root: Path, target: Target) -> Finding:
-    """Compare one target's source under a package folder with the accepted hashes."""
-    place = locate(root, target.path)
-    source = source_of(place[0].read_text(encoding="utf-8"), place[1]) if place else None
+def _in_place(definitions: Definitions, target: Target) -> Finding:
+    source = definitions.source_at(target.path)
     if source is None:
         return Finding(target, "missing")
-    digest = hashlib.sha256(source.encode()).hexdigest()
+    digest = _sha256(source)
     return Finding(target, "found" if digest in target.accepted else "changed", digest)
 
 
-def inspect_all(root: Path, targets: tuple[Target, ...]) -> list[Finding]:
-    """Inspect every target in order."""
-    return [inspect_target(root, target) for target in targets]
+def _search(definitions: Definitions, lost: list[Target]) -> dict[Target, Finding]:
+    """Return a finding for each lost target that is somewhere else, the same source first."""
+    names = "|".join(sorted({re.escape(target.names[-1]) for target in lost}))
+    mark = re.compile(rf"^\s*(?:async\s+def|def|class)\s+(?:{names})\b", re.MULTILINE)
+    same: dict[Target, list[tuple[str, str]]] = {}
+    named: dict[Target, list[tuple[str, str]]] = {}
+    for file in definitions.files_with(mark):
+        if file.startswith(OTHER_PRODUCTS):
+            continue
+        for path, found, source in definitions.of_file(file):
+            digest = _sha256(source)
+            for target in lost:
+                if digest in target.accepted:
+                    same.setdefault(target, []).append((path, digest))
+                elif found == target.names:
+                    named.setdefault(target, []).append((path, digest))
+    places = named | same
+    return {
+        target: Finding(target, "moved", found[0][1], tuple(path for path, _ in found))
+        for target, found in places.items()
+    }
+
+
+def _sha256(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()

@@ -8,6 +8,8 @@ from tetraspark.engine.drift import Target
 PLUGIN = "src/tetraspark/engine/plugin.py"
 SCHEDULER = "src/tetraspark/engine/scheduler.py"
 API_KEY = "src/tetraspark/engine/api_key.py"
+FENCE = "src/tetraspark/engine/fence.py"
+DSPARK = "sglang.srt.speculative.dspark_components"
 
 Role = Literal["server", "scheduler", "detokenizer"]
 Type = Literal["BEFORE", "AFTER", "AROUND", "REPLACE"]
@@ -31,6 +33,11 @@ def _scheduler(path: str, sha256: str, type: Type, function: str) -> Hook:
 def _server(path: str, sha256: str, type: Type, function: str) -> Hook:
     target = Target(f"sglang.srt.{path}", (sha256,), API_KEY)
     return Hook(target, f"tetraspark.engine.api_key:{function}", type, "server")
+
+
+def _fence(path: str, sha256: str, function: str) -> Hook:
+    target = Target(f"{DSPARK}.{path}", (sha256,), FENCE)
+    return Hook(target, f"tetraspark.engine.fence:{function}", "AFTER", "scheduler")
 
 
 HOOKS = (
@@ -90,6 +97,22 @@ HOOKS = (
         "REPLACE",
         "freeze_gc",
     ),
+    # A folded accept must not be overwritten before it has been read.
+    _fence(
+        "dspark_verify.TargetVerifyExecutor.accept_and_finalize",
+        "07ff2365976db9d9f72088ae20d67db3f0b9c1733954856adb50015638e423a6",
+        "after_accept",
+    ),
+    _fence(
+        "dspark_sampling_accept_graph.DsparkSamplingAcceptGraph.run",
+        "c1003fb7e55ace93631d08577eff87b27ee73cabe691e0f02723afeec851c3ec",
+        "after_sampled_accept",
+    ),
+    _fence(
+        "dspark_worker_v2.DSparkWorkerV2._block_accept_lens",
+        "525a68da04b3722221c11b124483a27b44a04670faec2d52c00189c3dd042fa9",
+        "after_block_lengths",
+    ),
 )
 
 # Called, not hooked: a change here breaks the plugin just as surely.
@@ -113,6 +136,21 @@ CALLED = (
         "sglang.srt.plugins.hook_registry.HookRegistry.apply_hooks",
         ("e5c55fda696ce75fc8cf2d0495a4d37a593158bdd5ebb44229ea5b77877c94a9",),
         PLUGIN,
+    ),
+    Target(
+        f"{DSPARK}.dspark_verify.AcceptOuts",
+        ("f7f97dcc7d61a9feee66ab317c6f20dc9267e482413784a053f05adce2250f6c",),
+        FENCE,
+    ),
+    Target(
+        f"{DSPARK}.dspark_verify.DsparkVerifyEpilogue.read_accept",
+        ("e26ff46c1374ef4dadf7c140a2903309f8ea36c65415c6672adecc0dc12b2916",),
+        FENCE,
+    ),
+    Target(
+        f"{DSPARK}.dspark_verify.DsparkVerifyEpilogue.read_block_accept_lens",
+        ("e461f1289bc3fbc5d9f44c6407dcef2482b71705945f4d6e3492dfb80c9f9bfa",),
+        FENCE,
     ),
 )
 

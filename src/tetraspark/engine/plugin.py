@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
-from tetraspark.engine.drift import inspect_all, package_root
+from tetraspark.engine.drift import inspect_all
 from tetraspark.engine.hooks import CALLED, HOOKS, Hook, Role
 from tetraspark.engine.receipts import refuse
+from tetraspark.engine.tree import TreeError, open_tree
 
 PREFIX = "TETRASPARK_"
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
@@ -32,7 +33,7 @@ def register() -> None:
         return
     hooks = tuple(hook for hook in HOOKS if hook.role == process_role())
     _refuse_drift(hooks)
-    _apply(hooks)
+    apply(hooks)
 
 
 def process_role() -> Role:
@@ -43,16 +44,17 @@ def process_role() -> Role:
 
 
 def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
-    root = package_root("sglang")
-    if root is None:
-        refuse(["package sglang is not installed"])
-    findings = inspect_all(root, (*(hook.target for hook in hooks), *CALLED))
+    try:
+        findings = inspect_all(open_tree(None), (*(hook.target for hook in hooks), *CALLED))
+    except TreeError as error:
+        refuse([f"sglang: {error}"])
     drifted = [str(finding) for finding in findings if finding.verdict != "found"]
     if drifted:
         refuse(drifted)
 
 
-def _apply(hooks: tuple[Hook, ...]) -> None:
+def apply(hooks: tuple[Hook, ...]) -> None:
+    """Register hooks and apply them now; raises SystemExit when the engine left one out."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     for hook in hooks:

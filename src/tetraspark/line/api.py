@@ -54,6 +54,20 @@ class Api:
             data = self._json(client.get(f"{self.url}/models"))
             return [model["id"] for model in data["data"]]
 
+    def server_info(self, timeout: float) -> dict[str, Any]:
+        """Return what the engine says it runs with. Raises RunError when it says nothing.
+
+        Older engines know the second path only, newer ones are to lose it.
+        """
+        with self._told(timeout), self.client(timeout) as client:
+            response = client.get(f"{self.root}/server_info")
+            if response.status_code == 404:
+                response = client.get(f"{self.root}/get_server_info")
+            data = self._json(response)
+            if not isinstance(data, dict):
+                raise TypeError("no object")
+            return data
+
     def chat(self, prompt: str, max_tokens: int, timeout: float) -> Answer:
         """Return one greedy chat completion. Raises RunError when the server gives none."""
         body = self._body(prompt, max_tokens)

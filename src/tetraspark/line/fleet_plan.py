@@ -11,21 +11,19 @@ from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
+from tetraspark.site import sampled_graph
+from tetraspark.site.engines import ENGINES
 from tetraspark.site.environment import TYPED_ENV
 from tetraspark.site.load import LoadedSite
 
 MODEL_MOUNT = "/model"
 KEY_MOUNT = "/run/tetraspark/api-key"
-ENGINES = {"base": "dsv4.1", "canary": "dsv4.1", "canary-roce": "dsv4.1", "release": "0.5.23"}
 DIST_PORT = 20000
 
 MEMORY = "--mem-fraction-static"
 FLAGS = (
     *(pair for pair in settings.FLAGS if pair[0] != MEMORY),
-    ("--speculative-algorithm", "speculative.algorithm"),
-    ("--speculative-dspark-block-size", "speculative.block_size"),
-    ("--speculative-dspark-sps-table-path", "speculative.sps_table"),
-    ("--speculative-dspark-confidence-sts-path", "speculative.sts_table"),
+    *settings.SPECULATIVE_FLAGS,
 )
 AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX")
 # What a container needs for RDMA: the verbs devices, locked memory, the host's own network.
@@ -108,6 +106,7 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
         for name, key in TYPED_ENV.items()
         if key != "fabric.topology" and settings.value_of(loaded, key) is not None
     ]
+    found += _sampled(loaded)
     found += [
         derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
     ]
@@ -123,6 +122,16 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
     if loaded.site.api.key_file is not None:
         found.append(Setting("env", KEY_FILE, KEY_MOUNT, loaded.origin("api.key_file"), 0))
     return found
+
+
+def _sampled(loaded: LoadedSite) -> list[Setting]:
+    """What `speculative.sampled_in_graph` is for the engine of the image."""
+    assert loaded.site.image is not None
+    engine = ENGINES[loaded.site.image.recipe]
+    wanted = settings.value_of(loaded, sampled_graph.KEY)
+    origin = loaded.origin(sampled_graph.KEY)
+    variables = sampled_graph.sampled_variables(engine, wanted)
+    return [Setting("env", name, value, origin) for name, value in variables.items()]
 
 
 def _text(value: object) -> str:

@@ -9,9 +9,9 @@ from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
+from tetraspark.site.engines import RELEASE
 from tetraspark.site.load import LoadedSite
 
-ENGINE = "0.5.23"
 LOOPBACK = "127.0.0.1"
 SIZES = (
     ("--max-total-tokens", "8192"),
@@ -54,7 +54,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         kind="local",
         site=str(loaded.path.resolve()),
         site_sha256=loaded.sha256,
-        engine=ENGINE,
+        engine=RELEASE,
         model=str(loaded.resolve(site.model.path, "model.path")),
         served_name=site.model.served_name,
         host=site.api.host,
@@ -66,12 +66,12 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
 
 
 def _require_engine(inventory: Inventory) -> None:
-    if inventory.engine != ENGINE:
+    if inventory.engine != RELEASE:
         raise UsageError(
             Problem(
                 where=inventory.python,
                 seen=f"sglang {inventory.engine or 'not installed'}",
-                wanted=f"sglang {ENGINE}",
+                wanted=f"sglang {RELEASE}",
                 fix="make environment",
             )
         )

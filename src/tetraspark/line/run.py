@@ -32,7 +32,7 @@ def state_home() -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """A run's folder: plan.json, state.json, and rankN.log and rankN.exit of its ranks."""
+    """A run's folder: plan.json, state.json, effective.json, and rankN.log and rankN.exit."""
 
     folder: Path
 
@@ -63,6 +63,18 @@ class Run:
         if not isinstance(plan, dict):
             raise RunError(Problem(str(path), "not a plan", "an object", "tetraspark stop"))
         return plan
+
+    def keep_effective(self, values: list[dict[str, Any]]) -> None:
+        """Write effective.json: what the engine says it runs with, beside what was planned."""
+        write_atomically(self.folder / "effective.json", values)
+
+    def effective(self) -> list[dict[str, Any]] | None:
+        """Return effective.json; None for a start that did not come so far."""
+        try:
+            values = json.loads((self.folder / "effective.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return values if isinstance(values, list) else None
 
     @contextlib.contextmanager
     def launching(self) -> Iterator[None]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.runner import Runner
 from tetraspark.line.api import Answer, Api
+from tetraspark.line.effective import differences, read_effective
 from tetraspark.line.plan import Plan
 from tetraspark.line.preflight import preflight
 from tetraspark.line.readiness import Phase, Progress, Start
@@ -40,8 +42,9 @@ def serve(
 ) -> Served:
     """Start the planned line and return when it is ready.
 
-    Raises RunError when it is served already (unless `replace`), or when a rank ends, lies or
-    takes too long; then nothing of this run is left, and nothing else was touched.
+    Raises RunError when it is served already (unless `replace`), when a rank ends, lies or takes
+    too long, or when the engine runs with other values than planned; then nothing of this run is
+    left, and nothing else was touched.
     """
     grace = loaded.site.deadlines.stop_seconds
     with store.lock():
@@ -72,8 +75,18 @@ def _start(
     for progress in start.watch():
         observe(progress)
     assert start.answer is not None
+    _require_planned(plan, run, api.server_info(loaded.site.deadlines.canary_seconds))
     run.record(phase="ready")
     return Served(run.id, plan.url, plan.served_name, start.answer, start.seconds)
+
+
+def _require_planned(plan: Plan, run: Run, info: dict[str, Any]) -> None:
+    """Keep what the engine runs with; raises RunError when that is not what was planned."""
+    found = read_effective(plan, info)
+    run.keep_effective([one.as_dict() for one in found])
+    problems = differences(plan, found)
+    if problems:
+        raise RunError(*problems)
 
 
 def _make_room(plan: Plan, runner: Runner, store: RunStore, grace: float | None) -> None:

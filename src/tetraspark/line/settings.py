@@ -23,6 +23,15 @@ FLAGS = (
     ("--host", "api.host"),
 )
 
+SPECULATIVE_FLAGS = (
+    ("--speculative-algorithm", "speculative.algorithm"),
+    ("--speculative-dspark-block-size", "speculative.block_size"),
+    ("--speculative-dspark-sps-table-path", "speculative.sps_table"),
+    ("--speculative-dspark-confidence-sts-path", "speculative.sts_table"),
+)
+KEYS = dict((*FLAGS, *SPECULATIVE_FLAGS))
+"""Flag -> site key."""
+
 
 def value_of(loaded: LoadedSite, key: str) -> Any:
     """Return the value of a dotted key of the site; None when a section on the way is absent."""

@@ -49,7 +49,8 @@ class Status:
     """A line: verdict, reason, ranks, and what the API answered.
 
     `api` is the HTTP status of the model list, which the API process gives by itself; `health`
-    that of /health, behind which the engine generates a token.
+    that of /health, behind which the engine generates a token. `effective` is what the engine
+    said it runs with when the start ended, None when it did not come so far.
     """
 
     line: str
@@ -61,6 +62,7 @@ class Status:
     api: int | None
     health: int | None
     canary_seconds: float | None
+    effective: list[dict[str, Any]] | None
     ranks: tuple[RankStatus, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def read_status(
     run = store.latest()
     if run is None:
         never = "never served"
-        return Status(line, None, never, "down", never, None, None, None, None, ())
+        return Status(line, None, never, "down", never, None, None, None, None, None, ())
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
     tail = LogTail(runner, run.folder, len(nodes))
@@ -104,6 +106,7 @@ def read_status(
         api=models.result(),
         health=health.result(),
         canary_seconds=seconds,
+        effective=run.effective(),
         ranks=ranks,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
+from tetraspark.site.engine_variables import variable_finding
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.secret import holds_secret, names_secret
@@ -60,11 +61,14 @@ def owned(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in OWNED_ENV)
 
 
-def env_findings(path: KeyPath, env: Mapping[str, object], kind: object) -> list[Finding]:
+def env_findings(
+    path: KeyPath, env: Mapping[str, object], kind: object, engine: str | None
+) -> list[Finding]:
     """Check the names and values of `[env]` (values are never repeated in a message)."""
     found = []
     for name, value in env.items():
         finding = _name_finding((*path, name), name, kind)
+        finding = finding or variable_finding((*path, name), name, engine, kind)
         if finding is None and isinstance(value, str) and holds_secret(value):
             finding = _secret((*path, name), f"a credential in the value of `{name}`")
         found += [finding] if finding else []

@@ -47,6 +47,15 @@ def switch(text: str) -> bool:
     return text == "1"
 
 
+def folded(text: str) -> bool:
+    """Return SGLANG_DSPARK_FOLDED_SAMPLING: 0 is OFF, 2 is FORCE."""
+    if text == "1":
+        raise NotCarriedError("1 lets free memory decide, as an absent key does")
+    if text not in ("0", "2"):
+        raise NotCarriedError(f"{text!r} is none of 0, 1 and 2")
+    return text == "2"
+
+
 def words(text: str) -> tuple[str, ...]:
     """Return a list of the launchers as a tuple."""
     return tuple(split_list(text))
@@ -97,6 +106,7 @@ SIMPLE: Mapping[str, tuple[KeyPath, Converter]] = {
     "PIP_INDEX": (("image", "build_args", "PIP_INDEX"), str),
     "PORT": (("api", "port"), integer),
     "SERVED_MODEL_NAME": (("model", "served_name"), str),
+    "SGLANG_DSPARK_FOLDED_SAMPLING": (("speculative", "sampled_in_graph"), folded),
     "SPEC_ALGO": (("speculative", "algorithm"), str.upper),
     "SSH_IDENTITY": (("ssh", "identity_file"), str),
     "TP_SIZE": (("engine", "tp"), integer),

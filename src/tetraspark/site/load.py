@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from tetraspark.errors import Problem, UsageError
 from tetraspark.site.document import parse_toml
+from tetraspark.site.experts import expert_findings, model_folder, read_experts
 from tetraspark.site.explain import explain
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath, dotted
@@ -64,7 +65,9 @@ def load_source(source: Source) -> LoadedSite:
     """Check a site file that is already in memory; raises UsageError as `load_site` does."""
     document, keys = parse_toml(source)
     site, findings = examine(document)
-    if site is None:
+    experts = read_experts(model_folder(source.path.parent, document))
+    findings += expert_findings(document, experts)
+    if site is None or findings:
         raise UsageError(*sorted_problems(source, keys.lines, findings))
     origins = {dotted(path): Origin("file", source.where(n)) for path, n in keys.lines.items()}
     warnings = sorted_problems(source, keys.lines, cross_warnings(document))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from tetraspark.site.engines import engine_of
 from tetraspark.site.environment import env_findings, env_warnings
 from tetraspark.site.finding import Finding
 from tetraspark.site.flags import flag_findings
@@ -9,6 +10,7 @@ from tetraspark.site.host import unreachable
 from tetraspark.site.keypath import KeyPath, dotted
 from tetraspark.site.lookup import Document, is_list, nodes_of, table_at
 from tetraspark.site.modes import needed, unused
+from tetraspark.site.sampled_graph import sampled_findings
 
 _CANARY_RECIPES = ("canary", "canary-roce")
 _RUST_MODE = "SGLANG_RUST_BUILD_MODE"
@@ -18,7 +20,9 @@ def cross_check(document: Document) -> list[Finding]:
     """Return every broken rule; a part of the wrong type is left to the schema."""
     rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _image)
     found = [finding for rule in rules for finding in rule(document)]
-    found += env_findings(("env",), table_at(document, "env"), document.get("kind"))
+    engine = engine_of(document)
+    found += env_findings(("env",), table_at(document, "env"), document.get("kind"), engine)
+    found += sampled_findings(document, engine)
     words = table_at(document, "engine").get("extra_args", ())
     found += flag_findings(("engine", "extra_args"), words if is_list(words) else ())
     return found

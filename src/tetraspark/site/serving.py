@@ -136,6 +136,9 @@ class Speculative(Section):
     )
     sps_table: PathText | None = Field(default=None, description="profiled step costs (DSPARK)")
     sts_table: PathText | None = Field(default=None, description="confidence table (DSPARK)")
+    sampled_in_graph: bool | None = Field(
+        default=None, description="keep sampled requests in the CUDA graph (DSPARK)"
+    )
 
 
 class Engram(Section):
