@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -19,11 +20,14 @@ def report(version: str) -> EngineReport:
     """Check the wheel of a version; about 40 MB for the newest, from the cache if it is there."""
     found = sorted(CACHE.glob(f"sglang-{version}-*.whl"))
     if not found:
-        argv = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *WHICH]
-        argv += ["--only-binary=:all:", f"--dest={CACHE}", f"sglang=={version}"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stderr
-        found = sorted(CACHE.glob(f"sglang-{version}-*.whl"))
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=CACHE) as part:
+            argv = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *WHICH]
+            argv += ["--only-binary=:all:", f"--dest={part}", f"sglang=={version}"]
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+            assert done.returncode == 0, done.stderr
+            (wheel,) = Path(part).glob("*.whl")
+            found = [wheel.replace(CACHE / wheel.name)]
     return check_engine(open_tree(found[0]))
 
 
