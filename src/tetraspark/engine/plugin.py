@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
-from tetraspark.engine.drift import inspect_all, package_root
-from tetraspark.engine.hooks import CALLED, HOOKS, Hook, Role
+from tetraspark.engine.drift import Target, inspect_all, package_root
+from tetraspark.engine.hook import Hook, Role
+from tetraspark.engine.hooks import hooks_of, targets_of
 from tetraspark.engine.receipts import refuse
+from tetraspark.engine.split_env import split_settings
 
 PREFIX = "TETRASPARK_"
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
@@ -30,9 +32,11 @@ def register() -> None:
     if not any(name.startswith(PREFIX) for name in os.environ):
         print("tetraspark: no plan in the environment, plugin idle", file=sys.stderr)
         return
-    hooks = tuple(hook for hook in HOOKS if hook.role == process_role())
-    _refuse_drift(hooks)
-    _apply(hooks)
+    role = process_role()
+    cuda = role == "scheduler" and on_cuda()
+    _refuse_split(role, cuda=cuda)
+    _refuse_drift(targets_of(role, cuda=cuda))
+    _apply(hooks_of(role, cuda=cuda))
 
 
 def process_role() -> Role:
@@ -42,11 +46,28 @@ def process_role() -> Role:
     return "scheduler" if SCHEDULER_MODULE in sys.modules else "detokenizer"
 
 
-def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
+def on_cuda() -> bool:
+    """Tell whether this scheduler's engine runs on CUDA, as the engine itself decides."""
+    from sglang.srt.utils import is_cpu, is_cuda
+
+    return bool(is_cuda() and not is_cpu())
+
+
+def _refuse_split(role: Role, *, cuda: bool) -> None:
+    """End a process that cannot do the prefill split its plan asks for."""
+    try:
+        settings = split_settings(os.environ)
+    except ValueError as error:
+        refuse([str(error)])
+    if settings is not None and role == "scheduler" and not cuda:
+        refuse(["a prefill split is planned, and this engine does not run on CUDA"])
+
+
+def _refuse_drift(targets: tuple[Target, ...]) -> None:
     root = package_root("sglang")
     if root is None:
         refuse(["package sglang is not installed"])
-    findings = inspect_all(root, (*(hook.target for hook in hooks), *CALLED))
+    findings = inspect_all(root, targets)
     drifted = [str(finding) for finding in findings if finding.verdict != "found"]
     if drifted:
         refuse(drifted)
