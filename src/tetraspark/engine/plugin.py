@@ -36,7 +36,7 @@ def register() -> None:
     cuda = role == "scheduler" and on_cuda()
     _refuse_split(role, cuda=cuda)
     _refuse_drift(targets_of(role, cuda=cuda))
-    _apply(hooks_of(role, cuda=cuda))
+    apply_hooks(hooks_of(role, cuda=cuda))
 
 
 def process_role() -> Role:
@@ -73,7 +73,8 @@ def _refuse_drift(targets: tuple[Target, ...]) -> None:
         refuse(drifted)
 
 
-def _apply(hooks: tuple[Hook, ...]) -> None:
+def apply_hooks(hooks: tuple[Hook, ...]) -> None:
+    """Apply hooks through the engine's registry; raises SystemExit when one did not take."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     for hook in hooks:
