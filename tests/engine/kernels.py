@@ -49,9 +49,8 @@ def scores(q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor) -> torch.
 
 
 def junk(rows: int, width: int) -> torch.Tensor:
-    """Return high scores that differ with the shape of the tile and the place in it."""
-    place = torch.arange(rows * width, dtype=torch.float32).view(rows, width)
-    return place * 3 + rows * 7 + 1e6
+    """Return high scores that differ with the shape of the tile and the row in it."""
+    return (torch.arange(rows) * 3 + rows * 7 + width + 1_000_000).float()[:, None].repeat(1, width)
 
 
 def flat_logits(record: Record) -> Any:
@@ -105,8 +104,10 @@ def paged_logits(record: Record) -> Any:
 def best(logits: torch.Tensor, lens: torch.Tensor, k: int) -> torch.Tensor:
     """Return [rows, k] positions of the k largest, -1 padded; the lower first among equals."""
     columns = torch.arange(logits.shape[1])
-    seen = torch.where(columns < lens.reshape(-1, 1), logits, -torch.inf)
-    found = torch.sort(seen, dim=-1, descending=True, stable=True).indices[:, :k]
+    # One integer that orders by score, then by position; scores are integers.
+    keys = logits.to(torch.int64).mul_(1 << 22).sub_(columns)
+    keys.masked_fill_(columns >= lens.reshape(-1, 1), torch.iinfo(torch.int64).min)
+    found = keys.topk(min(k, keys.shape[1]), dim=-1).indices
     found = torch.nn.functional.pad(found, (0, k - found.shape[1]), value=-1)
     return torch.where(torch.arange(k) < lens.reshape(-1, 1), found, -1)
 
@@ -180,3 +181,17 @@ def stand_ins() -> Iterator[Record]:
         finally:
             for patch in reversed(patches):
                 patch.stop()
+
+
+@contextmanager
+def no_scores() -> Iterator[Record]:
+    """As `stand_ins`, with the tiles of a full top-k recorded and neither made nor read."""
+
+    def logits(q: Any, kv: Any, w: Any, s: Any, e: Any, c: Any, width: int, **_: Any) -> Any:
+        record.tiles.append((q[0].shape[0], width))
+        return torch.empty(0)
+
+    topk = "sglang.srt.layers.attention.dsv4.v41_indexer.scoring.topk_ragged"
+    with stand_ins() as record, mock.patch(topk, lambda *_, **__: None):
+        vars(sys.modules["deep_gemm"])["fp8_fp4_mqa_logits"] = logits
+        yield record

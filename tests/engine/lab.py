@@ -56,7 +56,7 @@ class Lab:
 
 
 def serve(pipe: Connection) -> None:
-    """Import the engine, hook it as the plugin does, then run what is asked for until the pipe closes."""
+    """Import the engine, hook it as the plugin does, then run what is asked for."""
     os.environ["SGLANG_USE_CPU_ENGINE"] = "1"
     sys.path[:0] = [str(path_of(name)) for name in MODULES if find_spec(name) is None]
     with warnings.catch_warnings():

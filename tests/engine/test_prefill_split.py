@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.batch import LAYERS, UNWRITTEN, Batch, Shape, select
-from tests.engine.kernels import Record, stand_ins
+from tests.engine.kernels import Record, no_scores, stand_ins
 from tests.engine.lab import in_engine
 from tests.engine.lockstep import in_lockstep
 from tetraspark.engine import prefill_split
@@ -159,17 +159,8 @@ def unscored(shape: Shape) -> Record:
     """Record the tiles of one full top-k, whole and then as rank 0 of 4, scoring nothing."""
     from sglang.srt.layers.attention.dsv4.v41_indexer import scoring
 
-    with stand_ins() as record, mock.patch.object(scoring, "topk_ragged", lambda *a, **k: None):
-        empty = torch.empty(0)
-
-        def logits(q: Any, kv: Any, w: Any, s: Any, e: Any, c: Any, width: int, **k: Any) -> Any:
-            record.tiles.append((q[0].shape[0], width))
-            return empty
-
-        import deep_gemm
-
-        vars(deep_gemm)["fp8_fp4_mqa_logits"] = logits
-        rows = shape.rows
+    empty, rows = torch.empty(0), shape.rows
+    with no_scores() as record:
         data = scoring.DeepGEMMPrefillData(
             k_slots=empty,
             request_starts=torch.zeros(rows, dtype=torch.int32),
@@ -194,9 +185,13 @@ def shapes(draw: Any) -> Shape:
         context = draw(st.integers(0, 100))
         pairs.append((context, draw(st.integers(0, context))))
     return Shape(
-        tuple(pairs), ratio=draw(st.sampled_from((1, 2))), heads=draw(st.sampled_from((32, 128))),
-        topk=draw(st.integers(1, 12)), topk_blocks=draw(st.integers(1, 6)), seed=draw(st.integers(0, 9)),
-    )  # fmt: skip
+        tuple(pairs),
+        ratio=draw(st.sampled_from((1, 2))),
+        heads=draw(st.sampled_from((32, 128))),
+        topk=draw(st.integers(1, 12)),
+        topk_blocks=draw(st.integers(1, 6)),
+        seed=draw(st.integers(0, 9)),
+    )
 
 
 @in_engine
