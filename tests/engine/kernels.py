@@ -105,7 +105,7 @@ def best(logits: torch.Tensor, lens: torch.Tensor, k: int) -> torch.Tensor:
     """Return [rows, k] positions of the k largest, -1 padded; the lower first among equals."""
     columns = torch.arange(logits.shape[1])
     # One integer that orders by score, then by position; scores are integers.
-    keys = logits.to(torch.int64).mul_(1 << 22).sub_(columns)
+    keys = logits.clamp(-(2**30), 2**30).to(torch.int64).mul_(1 << 22).sub_(columns)
     keys.masked_fill_(columns >= lens.reshape(-1, 1), torch.iinfo(torch.int64).min)
     found = keys.topk(min(k, keys.shape[1]), dim=-1).indices
     found = torch.nn.functional.pad(found, (0, k - found.shape[1]), value=-1)
