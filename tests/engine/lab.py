@@ -23,8 +23,8 @@ from tetraspark.engine.indexer_hooks import INDEXER_HOOKS
 from tetraspark.engine.plugin import apply_hooks
 from tetraspark.engine.standins import MODULES, path_of
 
-START_LIMIT_S = 120
-TEST_LIMIT_S = 60
+START_LIMIT_S = 400
+TEST_LIMIT_S = 200
 
 
 class Lab:

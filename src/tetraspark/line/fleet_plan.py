@@ -6,6 +6,7 @@ resolved on the node at each launch.
 
 from tetraspark.engine.api_key import KEY_FILE
 from tetraspark.engine.label import RANK
+from tetraspark.engine.split_env import NAMES as SPLIT_NAMES
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
@@ -112,6 +113,7 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
         derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
     ]
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
+    found += _prefill_split(loaded)
     for rank, node in enumerate(loaded.site.nodes):
         fabric = loaded.site.fabric
         devices = node.devices or (fabric.devices if fabric else ())
@@ -123,6 +125,17 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
     if loaded.site.api.key_file is not None:
         found.append(Setting("env", KEY_FILE, KEY_MOUNT, loaded.origin("api.key_file"), 0))
     return found
+
+
+def _prefill_split(loaded: LoadedSite) -> list[Setting]:
+    """Both thresholds, or nothing: every rank scores every row then."""
+    section = loaded.site.prefill_split
+    if section is None:
+        return []
+    return [
+        Setting("env", name, str(getattr(section, key)), loaded.origin(f"prefill_split.{key}"))
+        for name, key in SPLIT_NAMES
+    ]
 
 
 def _text(value: object) -> str:
