@@ -7,7 +7,6 @@ choose their algorithm by the number of rows, so projecting a slice could change
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import torch
 
 from tetraspark.engine import local_blocks, receipts
@@ -77,10 +76,11 @@ def own_rows(data: Any, partition: Partition) -> Any:
 
     Keys and the lengths of the requests stay whole: they give every rank's tiles one width.
     """
-    names = ("request_starts", "compress_lens", "q_fp4", "q_sf", "weights")
-    sliced = {name: getattr(data, name)[partition.own] for name in names}
-    rows = partition.rows_per_request(data.rows_per_request)
-    return msgspec.structs.replace(data, rows_per_request=rows, **sliced)
+    fields = {name: getattr(data, name) for name in data.__struct_fields__}
+    for name in ("request_starts", "compress_lens", "q_fp4", "q_sf", "weights"):
+        fields[name] = fields[name][partition.own]
+    fields["rows_per_request"] = partition.rows_per_request(data.rows_per_request)
+    return type(data)(**fields)
 
 
 def _split(data: Any) -> tuple[Scope | None, Partition | None]:
