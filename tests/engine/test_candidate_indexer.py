@@ -94,7 +94,11 @@ def planned_by(major: int, ratio: int, flag: bool) -> str:
     called: list[str] = []
 
     def planner(name: str) -> Any:
-        return lambda *_: called.append(name) or torch.zeros(1)
+        def plan(*_: Any) -> torch.Tensor:
+            called.append(name)
+            return torch.zeros(1)
+
+        return plan
 
     vars(deep_gemm)["get_paged_mqa_logits_metadata"] = planner("DeepGEMM")
     backend = DeepseekV4AttnBackend.__new__(DeepseekV4AttnBackend)

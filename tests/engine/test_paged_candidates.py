@@ -109,7 +109,9 @@ def test_the_rows_of_a_tile(rows: int, width: int, group: int, tile: int) -> Non
 class Largest(TorchDispatchMode):
     """Notes the largest tensor that any operation makes, views apart."""
 
-    nbytes = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own is untyped
+        self.nbytes = 0
 
     def __torch_dispatch__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))

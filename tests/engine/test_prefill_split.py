@@ -12,42 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.batch import LAYERS, UNWRITTEN, Batch, Shape, select
+from tests.engine.batch import LAYERS, Batch, Shape, select
 from tests.engine.kernels import Record, no_scores, stand_ins
 from tests.engine.lab import in_engine
 from tests.engine.lockstep import in_lockstep
+from tests.engine.split_faults import RAGGED, differing, faults
 from tetraspark.engine import prefill_split
 from tetraspark.engine.row_partition import Partition
-
-RAGGED = Shape(((700, 300), (0, 0), (90, 0), (1, 1), (260, 133), (64, 64), (501, 97)))
-"""Requests over slice borders, an empty one, one without rows, one of a single token."""
-
-
-def differing(got: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> list[str]:
-    assert got.keys() == wanted.keys()
-    return [name for name in wanted if not torch.equal(got[name], wanted[name])]
-
-
-def faults(
-    shape: Shape, world: int, tail: list[int] | None = None
-) -> tuple[list[str], list[torch.Tensor]]:
-    """Return what is wrong with a split step beside the unsplit one, and what was gathered."""
-    with stand_ins() as record:
-        batch = Batch.make(shape)
-        wanted = select(batch, tail)
-        widths = {width for _, width in record.tiles}
-        record.tiles.clear()
-        results, gathered = in_lockstep(world, lambda: select(batch, tail))
-    found = [name for result in results for name in differing(result, wanted)]
-    found += [f"width {width}" for _, width in record.tiles if width not in widths]
-    for whole in gathered:
-        if whole.dtype != torch.int32:
-            found.append(f"{whole.dtype} travelled")
-        if whole.shape[1] == shape.topk and bool((whole[shape.rows :] != -1).any()):
-            found.append("padding other than -1")
-    if any((selected == UNWRITTEN).any() for selected in wanted.values()):
-        found.append("a row that nobody wrote")
-    return found, gathered
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 4])
@@ -200,57 +171,3 @@ def shapes(draw: Any) -> Shape:
 def test_any_ragged_batch(shape: Shape, world: int, tile: int) -> None:
     with mock.patch(ALIGNMENT, 4), tile_budget(tile):
         assert faults(shape, world)[0] == []
-
-
-def lengths_of_the_slice(correct: Any, data: Any, partition: Partition) -> Any:
-    import msgspec
-
-    own, begin, lengths = correct(data, partition), 0, []
-    for count in own.rows_per_request:
-        lengths.append(int(own.compress_lens[begin : begin + count].max()) if count else 0)
-        begin += count
-    return msgspec.structs.replace(own, lens_per_request=lengths)
-
-
-def no_zeros(correct: Any, data: Any, partition: Partition) -> Any:
-    import msgspec
-
-    own = correct(data, partition)
-    rows = [count for count in own.rows_per_request if count]
-    return msgspec.structs.replace(own, rows_per_request=rows)
-
-
-def starts_of_the_slice(correct: Any, data: Any, partition: Partition) -> Any:
-    import msgspec
-
-    own = correct(data, partition)
-    starts = own.request_starts
-    return msgspec.structs.replace(own, request_starts=starts - starts[:1].sum())
-
-
-def zero_padding(correct: Any, like: torch.Tensor, partition: Partition) -> torch.Tensor:
-    return like.new_zeros((partition.extent, like.shape[1]))
-
-
-def no_padding(correct: Any, like: torch.Tensor, partition: Partition) -> torch.Tensor:
-    return like.new_full((partition.end - partition.begin, like.shape[1]), -1)
-
-
-MISTAKES = {
-    "own_rows": (lengths_of_the_slice, no_zeros, starts_of_the_slice),
-    "_empty": (zero_padding, no_padding),
-}
-CASES = [(name, mistake.__name__) for name, found in MISTAKES.items() for mistake in found]
-
-
-@pytest.mark.parametrize(("target", "mistake"), CASES)
-@in_engine
-def test_a_mistake_in_the_split_is_found(target: str, mistake: str) -> None:
-    broken = next(one for one in MISTAKES[target] if one.__name__ == mistake)
-    correct = getattr(prefill_split, target)
-    with mock.patch.object(prefill_split, target, lambda *parts: broken(correct, *parts)):
-        try:
-            found, _ = faults(RAGGED, 3)
-        except (AssertionError, RuntimeError) as error:
-            found = [str(error)]
-    assert found
