@@ -84,8 +84,13 @@ def differing(results: Any, wanted: Any, *, same_order: bool) -> dict[str, int]:
     return found
 
 
-def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    return torch.cat([input_] * self.world_size)
+class Copies:
+    """A group whose gather is a copy: each rank's payload read and written on this device."""
+
+    world_size, rank_in_group = WORLD, 0
+
+    def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
+        return torch.cat([input_] * self.world_size)
 
 
 def timed(work: Callable[[], object], device: str) -> list[float]:
