@@ -23,7 +23,7 @@ from sglang.srt.speculative.dspark_components.dspark_verify import (
 from sglang.srt.speculative.dspark_components.dspark_worker_v2 import DSparkWorkerV2
 
 from tetraspark.engine.hooks import FENCE, HOOKS
-from tetraspark.engine.plugin import apply
+from tetraspark.engine.plugin import apply_hooks
 
 REQUESTS, STRIDE = 3, 4
 
@@ -119,7 +119,7 @@ def look() -> dict[str, Any]:
 def main() -> None:
     """Look at the engine as it is, then with the hooks."""
     print(json.dumps(look()), flush=True)
-    apply(tuple(hook for hook in HOOKS if hook.target.adapter == FENCE))
+    apply_hooks(tuple(hook for hook in HOOKS if hook.target.adapter == FENCE))
     print(json.dumps(look()), flush=True)
 
 

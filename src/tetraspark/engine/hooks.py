@@ -1,28 +1,14 @@
 """Every place where the plugin touches the engine, with the source hashes it was written for."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 from tetraspark.engine.drift import Target
+from tetraspark.engine.hook import Hook, Role, Type
+from tetraspark.engine.indexer_hooks import INDEXER_CALLED, INDEXER_HOOKS
 
 PLUGIN = "src/tetraspark/engine/plugin.py"
 SCHEDULER = "src/tetraspark/engine/scheduler.py"
 API_KEY = "src/tetraspark/engine/api_key.py"
 FENCE = "src/tetraspark/engine/fence.py"
 DSPARK = "sglang.srt.speculative.dspark_components"
-
-Role = Literal["server", "scheduler", "detokenizer"]
-Type = Literal["BEFORE", "AFTER", "AROUND", "REPLACE"]
-
-
-@dataclass(frozen=True)
-class Hook:
-    """A target, the name of our function for it, the engine's hook type, and who needs it."""
-
-    target: Target
-    function: str
-    type: Type
-    role: Role
 
 
 def _scheduler(path: str, sha256: str, type: Type, function: str) -> Hook:
@@ -113,6 +99,7 @@ HOOKS = (
         "525a68da04b3722221c11b124483a27b44a04670faec2d52c00189c3dd042fa9",
         "after_block_lengths",
     ),
+    *INDEXER_HOOKS,
 )
 
 # Called, not hooked: a change here breaks the plugin just as surely.
@@ -154,4 +141,15 @@ CALLED = (
     ),
 )
 
-TARGETS = (*(hook.target for hook in HOOKS), *CALLED)
+TARGETS = (*(hook.target for hook in HOOKS), *CALLED, *INDEXER_CALLED)
+
+
+def hooks_of(role: Role, *, cuda: bool) -> tuple[Hook, ...]:
+    """Return the hooks of one kind of engine process."""
+    return tuple(hook for hook in HOOKS if hook.role == role and (cuda or hook.device == "any"))
+
+
+def targets_of(role: Role, *, cuda: bool) -> tuple[Target, ...]:
+    """Return everything of the engine that the hooks of such a process rely on."""
+    indexer = INDEXER_CALLED if role == "scheduler" and cuda else ()
+    return (*(hook.target for hook in hooks_of(role, cuda=cuda)), *CALLED, *indexer)

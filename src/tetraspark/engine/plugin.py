@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
-from tetraspark.engine.drift import inspect_all
-from tetraspark.engine.hooks import CALLED, HOOKS, Hook, Role
+from tetraspark.engine.drift import Target, inspect_all
+from tetraspark.engine.hook import Hook, Role
+from tetraspark.engine.hooks import hooks_of, targets_of
 from tetraspark.engine.receipts import refuse
+from tetraspark.engine.split_env import split_settings
 from tetraspark.engine.tree import TreeError, open_tree
 
 PREFIX = "TETRASPARK_"
@@ -31,9 +33,11 @@ def register() -> None:
     if not any(name.startswith(PREFIX) for name in os.environ):
         print("tetraspark: no plan in the environment, plugin idle", file=sys.stderr)
         return
-    hooks = tuple(hook for hook in HOOKS if hook.role == process_role())
-    _refuse_drift(hooks)
-    apply(hooks)
+    role = process_role()
+    cuda = role == "scheduler" and on_cuda()
+    _refuse_split(role, cuda=cuda)
+    _refuse_drift(targets_of(role, cuda=cuda))
+    apply_hooks(hooks_of(role, cuda=cuda))
 
 
 def process_role() -> Role:
@@ -43,9 +47,26 @@ def process_role() -> Role:
     return "scheduler" if SCHEDULER_MODULE in sys.modules else "detokenizer"
 
 
-def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
+def on_cuda() -> bool:
+    """Tell whether this scheduler's engine runs on CUDA, as the engine itself decides."""
+    from sglang.srt.utils import is_cpu, is_cuda
+
+    return bool(is_cuda() and not is_cpu())
+
+
+def _refuse_split(role: Role, *, cuda: bool) -> None:
+    """End a process that cannot do the prefill split its plan asks for."""
     try:
-        findings = inspect_all(open_tree(None), (*(hook.target for hook in hooks), *CALLED))
+        settings = split_settings(os.environ)
+    except ValueError as error:
+        refuse([str(error)])
+    if settings is not None and role == "scheduler" and not cuda:
+        refuse(["a prefill split is planned, and this engine does not run on CUDA"])
+
+
+def _refuse_drift(targets: tuple[Target, ...]) -> None:
+    try:
+        findings = inspect_all(open_tree(None), targets)
     except TreeError as error:
         refuse([f"sglang: {error}"])
     drifted = [str(finding) for finding in findings if finding.verdict != "found"]
@@ -53,8 +74,8 @@ def _refuse_drift(hooks: tuple[Hook, ...]) -> None:
         refuse(drifted)
 
 
-def apply(hooks: tuple[Hook, ...]) -> None:
-    """Register hooks and apply them now; raises SystemExit when the engine left one out."""
+def apply_hooks(hooks: tuple[Hook, ...]) -> None:
+    """Apply hooks through the engine's registry; raises SystemExit when one did not take."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     for hook in hooks:

@@ -9,8 +9,9 @@ from typing import Any
 from tetraspark.collectives.failure import BuildError, RefusedError
 from tetraspark.engine import receipts
 from tetraspark.engine.communicator import Communicator, open_communicator
-from tetraspark.engine.hooks import HOOKS
+from tetraspark.engine.hooks import hooks_of
 from tetraspark.engine.label import RUN_DIR
+from tetraspark.engine.plugin import on_cuda
 from tetraspark.engine.progress import progress_path, write_in_background
 
 communicator: Communicator | None = None
@@ -39,7 +40,7 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         world=group.world_size,
         engine=receipts.engine_version(),
         plugin=version("tetraspark"),
-        hooks=[hook.target.path for hook in HOOKS if hook.role == "scheduler"],
+        hooks=[hook.target.path for hook in hooks_of("scheduler", cuda=on_cuda())],
         transport=communicator.group.state()["transport"] if communicator else "off",
     )
 

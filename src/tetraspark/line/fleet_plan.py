@@ -6,6 +6,7 @@ resolved on the node at each launch.
 
 from tetraspark.engine.api_key import KEY_FILE
 from tetraspark.engine.label import RANK
+from tetraspark.engine.split_env import NAMES as SPLIT_NAMES
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
@@ -111,6 +112,7 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
         derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
     ]
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
+    found += _prefill_split(loaded)
     for rank, node in enumerate(loaded.site.nodes):
         fabric = loaded.site.fabric
         devices = node.devices or (fabric.devices if fabric else ())
@@ -132,6 +134,17 @@ def _sampled(loaded: LoadedSite) -> list[Setting]:
     origin = loaded.origin(sampled_graph.KEY)
     variables = sampled_graph.sampled_variables(engine, wanted)
     return [Setting("env", name, value, origin) for name, value in variables.items()]
+
+
+def _prefill_split(loaded: LoadedSite) -> list[Setting]:
+    """Both thresholds, or nothing: every rank scores every row then."""
+    section = loaded.site.prefill_split
+    if section is None:
+        return []
+    return [
+        Setting("env", name, str(getattr(section, key)), loaded.origin(f"prefill_split.{key}"))
+        for name, key in SPLIT_NAMES
+    ]
 
 
 def _text(value: object) -> str:

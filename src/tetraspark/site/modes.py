@@ -7,7 +7,9 @@ from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, nodes_of, table_at, value_at
 
-FLEET_SECTIONS = ("image", "weights", "fabric", "ssh", "speculative", "engram", "guards")
+FLEET_SECTIONS = (
+    "image", "weights", "fabric", "ssh", "speculative", "prefill_split", "engram", "guards",
+)  # fmt: skip
 FLEET_REQUIRED = ("image", "weights", "fabric")
 FLEET_NODE_KEYS = ("host", "ssh_host", "user", "devices", "nfs_server")
 FLEET_ENGINE_KEYS = ("head_mem_fraction",)

@@ -18,7 +18,7 @@ _RUST_MODE = "SGLANG_RUST_BUILD_MODE"
 
 def cross_check(document: Document) -> list[Finding]:
     """Return every broken rule; a part of the wrong type is left to the schema."""
-    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _image)
+    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _image, _split)
     found = [finding for rule in rules for finding in rule(document)]
     engine = engine_of(document)
     found += env_findings(("env",), table_at(document, "env"), document.get("kind"), engine)
@@ -162,3 +162,34 @@ def _image(document: Document) -> Iterator[Finding]:
         fix = f'add {_RUST_MODE} = "never" under [env]'
         related: KeyPath = ("env", _RUST_MODE)
         yield Finding(("image", "recipe"), seen, wanted, fix, (related,))
+
+
+def _split(document: Document) -> Iterator[Finding]:
+    """The split needs the engine that the plugin hooks, ranks to share rows, and room for both."""
+    if "prefill_split" not in document:
+        return
+    path: KeyPath = ("prefill_split",)
+    recipe = table_at(document, "image").get("recipe")
+    if recipe is not None and recipe != "release":
+        seen, wanted = f'[prefill_split] with recipe "{recipe}"', "the engine its plugin hooks"
+        fix = 'set recipe = "release", or remove the section'
+        yield Finding(path, seen, wanted, fix, (("image", "recipe"),))
+    if table_at(document, "engine").get("tp") == 1:
+        fix = "remove the section"
+        yield Finding(path, "[prefill_split] with tp = 1", "ranks to share rows", fix, (_TP,))
+    yield from _unreached(document)
+
+
+def _unreached(document: Document) -> Iterator[Finding]:
+    """A threshold above what the engine ever sees would never split anything."""
+    split, engine = table_at(document, "prefill_split"), table_at(document, "engine")
+    for key, limit, default in (
+        ("min_context", "context_length", 32_768),
+        ("min_rows", "chunked_prefill_size", 1024),
+    ):
+        least, most = split.get(key, default), engine.get(limit)
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            path: KeyPath = ("prefill_split", key)
+            seen = f"{key} = {least} with {limit} = {most}: no step is ever split"
+            fix = f"lower {key}, raise engine.{limit}, or remove the section"
+            yield Finding(path, seen, f"{key} at most {limit}", fix, (("engine", limit),))

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from tetraspark.site.collectives import Collectives
 from tetraspark.site.keypath import dotted
 from tetraspark.site.machines import Fabric, Image, Nccl, Node, Ring, Ssh, Weights
+from tetraspark.site.prefill_split import PrefillSplit
 from tetraspark.site.rules import cross_check
 from tetraspark.site.section import Name, Section
 from tetraspark.site.serving import (
@@ -35,6 +36,7 @@ __all__ = [
     "Model",
     "Nccl",
     "Node",
+    "PrefillSplit",
     "Ring",
     "Site",
     "Speculative",
@@ -71,6 +73,9 @@ class Site(Section):
     fabric: Fabric | None = Field(default=None, description="RoCE network")
     ssh: Ssh | None = Field(default=None, description="how nodes are reached")
     speculative: Speculative | None = Field(default=None, description="speculative decoding")
+    prefill_split: PrefillSplit | None = Field(
+        default=None, description="ranks share the index scores of long prefills"
+    )
     engram: Engram | None = Field(default=None, description="Engram tables")
     guards: Guards | None = Field(default=None, description="limits on one request")
 

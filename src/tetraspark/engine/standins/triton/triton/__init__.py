@@ -12,7 +12,6 @@ from tetraspark.engine.standins.inert import InertSubmodules
 __version__ = "3.7.1"
 
 CLASSES = [
-    "constexpr",
     "tensor",
     "dtype",
     "Config",
@@ -62,6 +61,13 @@ class Inert:
         return (object,)
 
 
+class constexpr:
+    """A compile-time value; the engine computes sizes from `value` while its modules load."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class Driver:
     """A driver that finds no GPU."""
 
@@ -84,6 +90,8 @@ def next_power_of_2(value: int) -> int:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "constexpr":
+        return constexpr
     if name == "driver":
         return Driver()
     if name in CLASSES or name in ERRORS:
