@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes
-from itertools import product
 from pathlib import Path
 from typing import Any
 

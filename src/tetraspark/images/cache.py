@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ class Cache:
     def has(self, sha256: str) -> bool:
         """Say whether a file of this name is there (its bytes are not looked at)."""
         return self.path(sha256).is_file()
+
+    def files(self) -> list[Path]:
+        """Return every file that is named by a hash, in order; there may be no cache yet."""
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(path for path in found if re.fullmatch(r"[0-9a-f]{64}", path.name))
 
     def add(self, content: bytes) -> str:
         """Put bytes in the cache; return their sha256 (hex)."""
