@@ -48,26 +48,23 @@ def fetch(
     if check:
         _verify(cache, sources, json)
     elif show:
-        rows = _rows(sources, components, recipe) or sources.downloads
-        _report([look(cache, row) for row in rows], json)
+        _report([look(cache, row) for row in _rows(sources, components, recipe)], json)
     else:
+        if recipe is None and not components:
+            recipe = _recipe_of(site)
         rows = _rows(sources, components, recipe)
-        if rows is None:
-            rows = sources.of(_recipe_of(site)).downloads
         _check_local(local, rows)
         _report(_fetch(Fetch(cache, mirror, local), rows), json)
 
 
 def _rows(
     sources: Manifest, components: list[str] | None, recipe: Recipe | None
-) -> tuple[Row, ...] | None:
+) -> tuple[Row, ...]:
     of_recipe = sources if recipe is None else sources.of(recipe)
-    if components:
-        return chosen(of_recipe, components)
-    return None if recipe is None else of_recipe.downloads
+    return chosen(of_recipe, components) if components else of_recipe.downloads
 
 
-def _recipe_of(path: Path) -> str:
+def _recipe_of(path: Path) -> Recipe:
     loaded = load_site(path)
     if loaded.site.image is None:
         where, fix = loaded.origin("kind").where, "tetraspark fetch --recipe release"

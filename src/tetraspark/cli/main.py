@@ -9,6 +9,7 @@ import typer
 
 from tetraspark import __version__
 from tetraspark.cli.bench import bench
+from tetraspark.cli.engine import engine
 from tetraspark.cli.fetch import fetch
 from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
@@ -49,6 +50,7 @@ for verb in (plan, serve, status, logs, smoke, stop, import_env, fetch):
     app.command()(verb)
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")
+app.add_typer(engine, name="engine")
 
 
 def run() -> None:

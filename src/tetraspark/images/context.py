@@ -10,9 +10,10 @@ import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.images.cache import Cache
 from tetraspark.images.tree import CHUNK, sha256_of_entries
 
 EPOCH = 315_532_800
@@ -29,6 +30,12 @@ class ContextFile:
     source: Path
     sha256: str
     mode: int = 0o644
+
+    @classmethod
+    def made(cls, path: str, content: bytes, cache: Cache, mode: int = 0o644) -> Self:
+        """Return a file of the context whose bytes are made here; they go through the cache."""
+        sha256 = cache.add(content)
+        return cls(path, cache.path(sha256), sha256, mode)
 
 
 @dataclass(frozen=True)

@@ -132,4 +132,4 @@ def _goes_on(answer: httpx.Response, have: int) -> bool:
     """Say whether an answer is the rest of a file from byte `have`, and not the whole."""
     if answer.status_code != httpx.codes.PARTIAL_CONTENT:
         return False
-    return answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+    return str(answer.headers.get("Content-Range", "")).startswith(f"bytes {have}-")

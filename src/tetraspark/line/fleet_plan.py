@@ -5,9 +5,10 @@ resolved on the node at each launch.
 """
 
 from tetraspark.engine.api_key import KEY_FILE
-from tetraspark.engine.label import RANK
+from tetraspark.engine.label import API, RANK
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
+from tetraspark.images.recipe import RECIPES
 from tetraspark.line import settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
@@ -16,7 +17,6 @@ from tetraspark.site.load import LoadedSite
 
 MODEL_MOUNT = "/model"
 KEY_MOUNT = "/run/tetraspark/api-key"
-ENGINES = {"base": "dsv4.1", "canary": "dsv4.1", "canary-roce": "dsv4.1", "release": "0.5.23"}
 DIST_PORT = 20000
 
 MEMORY = "--mem-fraction-static"
@@ -62,7 +62,7 @@ def fleet_plan(loaded: LoadedSite) -> Plan:
         kind="fleet",
         site=str(loaded.path.resolve()),
         site_sha256=loaded.sha256,
-        engine=ENGINES[site.image.recipe],
+        engine=RECIPES[site.image.recipe].engine,
         model=site.model.path,
         served_name=site.model.served_name,
         host=site.nodes[0].host or site.api.host,
@@ -120,7 +120,10 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
             text = "=" + ",".join(devices)
             found.append(Setting("env", "NCCL_IB_HCA", text, loaded.origin(key), rank))
         found.append(derived("env", RANK, str(rank), "order of [[nodes]]", rank))
-    if loaded.site.api.key_file is not None:
+    api = loaded.site.api
+    host = "127.0.0.1" if api.host == "0.0.0.0" else api.host
+    found.append(derived("env", API, f"http://{host}:{api.port}", "the image's health check", 0))
+    if api.key_file is not None:
         found.append(Setting("env", KEY_FILE, KEY_MOUNT, loaded.origin("api.key_file"), 0))
     return found
 

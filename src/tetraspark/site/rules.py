@@ -10,7 +10,7 @@ from tetraspark.site.keypath import KeyPath, dotted
 from tetraspark.site.lookup import Document, is_list, nodes_of, table_at
 from tetraspark.site.modes import needed, unused
 
-_CANARY_RECIPES = ("canary", "canary-roce")
+_BRANCH_RECIPES = ("base", "canary", "canary-roce")
 _RUST_MODE = "SGLANG_RUST_BUILD_MODE"
 
 
@@ -152,7 +152,7 @@ def _ports(document: Document) -> Iterator[Finding]:
 
 def _image(document: Document) -> Iterator[Finding]:
     recipe = table_at(document, "image").get("recipe")
-    if recipe in _CANARY_RECIPES and table_at(document, "env").get(_RUST_MODE) != "never":
+    if recipe in _BRANCH_RECIPES and table_at(document, "env").get(_RUST_MODE) != "never":
         seen = f'recipe "{recipe}" without {_RUST_MODE} = "never" in [env]'
         wanted = "it: that branch's engine looks for cargo at start-up, and the image has none"
         fix = f'add {_RUST_MODE} = "never" under [env]'
