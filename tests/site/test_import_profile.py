@@ -175,7 +175,7 @@ def test_a_ring_profile_fills_the_ring_block() -> None:
     assert (block.channels_min, block.channels_max, block.subnet_prefix) == (2, 2, 24)
     assert (block.nccl_library_dir, block.worker_nccl_library_dir) == ("~/nccl", "/opt/nccl")
     assert block.nccl_target == "/x/libnccl.so.2"
-    assert made.env == {"NCCL_P2P_LEVEL": "SYS"}
+    assert made.env == {"NCCL_P2P_LEVEL": "SYS", "SGLANG_RUST_BUILD_MODE": "never"}
     assert outcomes(result)["NFS_SERVER_IPS"] == outcomes(result)["NCCL_ALGO"] == "not carried"
 
 

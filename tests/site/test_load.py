@@ -117,7 +117,7 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (SWITCH, 'recipe = "release"', 'recipe = "release"\nbase = "a:b"', "base", ("digest",)),
     (SWITCH, 'recipe = "release"', 'recipe = "canary"', "recipe", ("SGLANG_RUST_BUILD_MODE",)),
     (SWITCH, 'recipe = "release"', 'recipe = "relese"', "recipe", ('did you mean "release"',)),
-    (SWITCH, 'recipe = "release"', 'recipe="base"\nbuild_args={A_TOKEN="hidden1"}', "build",
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\nbuild_args={A_TOKEN="hidden1"}', "build",
      ("`A_TOKEN`", "history")),
     (SWITCH, "dist_port = 20000", "dist_port = 8888", "dist_port", ("also api.port", "two ports")),
     (SWITCH, "[env]", "[env]\nNCCL_BUFFSIZE = '1'", "NCCL_BUFF", ("`fabric.nccl.buffer_bytes`",)),

@@ -10,10 +10,9 @@ HOME = "/opt/tetraspark"
 VENV = f"{HOME}/venv"
 ENGINE_TREE = "/sgl-workspace/sglang/python"
 """Where SGLang's own images have the tree their `sglang` is imported from."""
-PIP = (
-    "install --no-index --require-hashes --no-deps --no-cache-dir"
-    " --disable-pip-version-check --root-user-action=ignore"
-)
+PIP = """\
+install --no-index --no-deps --require-hashes --force-reinstall \\
+    --no-cache-dir --disable-pip-version-check --root-user-action=ignore"""
 # Ubuntu marks its Python as managed by apt; an image has one owner.
 PIP_ENV = "SOURCE_DATE_EPOCH=315532800 PIP_BREAK_SYSTEM_PACKAGES=1"
 
@@ -114,7 +113,7 @@ def _parts(contents: Contents) -> list[str]:
 
 def _wants(contents: Contents) -> list[str]:
     """Return what the base must have, as arguments of base_check.py."""
-    wants = []
+    wants = ["--pip=22.3"] if contents.branch or contents.plugin else []
     if contents.environment:
         wants += ["--machine=aarch64", "--python=3.12", "--libc=2.34"]
     if contents.branch:
