@@ -105,11 +105,12 @@ class Download:
 
     def _write(self, answer: httpx.Response, start: int) -> str:
         digest, limit = hashlib.sha256(), self.row.size or LARGEST_UNSTATED
-        with self._part.open("r+b" if start else "wb") as file:
+        # Unbuffered, in the pieces that come: what arrived before a cut or a kill is on disk.
+        with self._part.open("r+b" if start else "wb", buffering=0) as file:
             for block in iter(lambda: file.read(CHUNK) if start else b"", b""):
                 digest.update(block)
             have = start
-            for block in answer.iter_raw(CHUNK):
+            for block in answer.iter_raw():
                 have += len(block)
                 if have > limit:
                     break
