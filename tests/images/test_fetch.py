@@ -99,12 +99,16 @@ def test_another_size_is_refused_before_the_body_is_read(
 
 
 def test_a_body_without_a_length_stops_at_the_stated_size(sources: Sources) -> None:
-    body = b"%x\r\n" % 20_000 + b"y" * 20_000 + b"\r\n0\r\n\r\n"
-    page = Page(body, headers={"Transfer-Encoding": "chunked", "Content-Length": ""})
-    del page.headers["Content-Length"]
-    page.headers["Content-Length"] = "20000"  # what a confused proxy leaves
-    sources.web.serve(ONE, page)
-    assert "9000 bytes" in refused(sources, "kernel-one")
+    sources.web.serve(ONE, Page(b"y" * 200_000, length=False))
+    assert "more than 9000 bytes" in refused(sources, "kernel-one")
+    assert named(sources) == []
+
+
+def test_a_file_whose_size_nobody_states_has_a_limit(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tetraspark.images.download.LARGEST_UNSTATED", 49_999)
+    assert "more than 49999 bytes" in refused(sources, "engine")
 
 
 ANSWERS = [

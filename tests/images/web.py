@@ -23,6 +23,7 @@ class Page:
     cut: list[int] = field(default_factory=list)
     pause: float = 0.0
     ranges: bool = True
+    length: bool = True
 
 
 class Server(ThreadingHTTPServer):
@@ -81,7 +82,11 @@ class Web:
                     headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
                     body = body[start:]
                 self.send_response(status)
-                for name, value in ({"Content-Length": str(len(body))} | headers).items():
+                if page.length:
+                    headers["Content-Length"] = str(len(body))
+                else:
+                    self.close_connection = True
+                for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self._send(page, body)

@@ -23,13 +23,18 @@ EPOCH = 315_532_800
 @dataclass(frozen=True)
 class ContextFile:
     """One file: its path in the context (`/`, never leaving it), where its bytes are, what they
-    hash to (sha256, hex), and its permission bits (0o644 or 0o755).
+    hash to (sha256, hex), and its permission bits (0o644 or 0o755). Raises ValueError for a path
+    that leaves.
     """
 
     path: str
     source: Path
     sha256: str
     mode: int = 0o644
+
+    def __post_init__(self) -> None:
+        if self.path.startswith("/") or ".." in self.path.split("/"):
+            raise ValueError(f"{self.path!r} leaves the context")
 
     @classmethod
     def made(cls, path: str, content: bytes, cache: Cache, mode: int = 0o644) -> Self:
@@ -58,6 +63,12 @@ class BuildContext:
     build_args: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
     network: Literal["none", "default"]
+
+    def __post_init__(self) -> None:
+        paths = [one.path for one in self.files]
+        twice = {path for path in paths if paths.count(path) > 1}
+        if twice:
+            raise ValueError(f"{', '.join(sorted(twice))} twice in a context")
 
     @property
     def tree_sha256(self) -> str:
@@ -95,8 +106,6 @@ def write_context(context: BuildContext, folder: Path) -> str:
 def _copy(one: ContextFile, folder: Path) -> list[Problem]:
     """Copy one file, hashing what is written; return what is wrong with it."""
     target = folder / one.path
-    if Path(one.path).is_absolute() or ".." in Path(one.path).parts:
-        raise ValueError(f"{one.path!r} leaves the context")
     target.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     try:
