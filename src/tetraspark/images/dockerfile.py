@@ -36,7 +36,8 @@ ENVIRONMENT = """
 # The engine and all it needs, from verified wheels only; nothing of the base's packages.
 FROM verified AS environment
 RUN python3 -m venv --without-pip {venv}
-RUN {env} python3 -m pip --python {venv}/bin/python {pip} \\
+RUN {env} \\
+    python3 -m pip --python {venv}/bin/python {pip} \\
     --find-links=/verified/wheels -r /verified/requirements.txt
 RUN python3 -m pip --disable-pip-version-check --python {venv}/bin/python check
 """
@@ -55,7 +56,8 @@ COPY --from=branch /branch/python {tree}
 USE_WHEELS = """\
 # The wheels stay in the image: mounting another stage for one step needs BuildKit.
 COPY --from=verified /verified/wheels/ {home}/wheels/
-RUN {env} python3 -m pip {pip} \\
+RUN {env} \\
+    python3 -m pip {pip} \\
     --find-links={home}/wheels -r {home}/requirements.txt
 """
 USE_ENVIRONMENT = """\

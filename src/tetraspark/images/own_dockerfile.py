@@ -132,14 +132,14 @@ def _images(own: OwnDockerfile) -> Iterator[Problem]:
         if one.name not in ("FROM", "COPY", "ADD"):
             continue
         image = (one.arguments or ("",))[0] if one.name == "FROM" else one.flag("from")
-        names = {"scratch", f"${BASE_ARGUMENT}", f"${{{BASE_ARGUMENT}}}"} | stages
-        known = image is None or image in names or image.isdigit()
+        names = {"scratch", f"${BASE_ARGUMENT}", f"${{{BASE_ARGUMENT}}}"}
+        known = image is None or image in names or image.lower() in stages or image.isdigit()
         if not known and not _PINNED.fullmatch(image or ""):
             wanted = f"${BASE_ARGUMENT}, an earlier stage, or NAME@sha256:DIGEST: tags move"
             fix = f"ARG {BASE_ARGUMENT} before the first FROM, and FROM ${BASE_ARGUMENT}"
             yield Problem(own.source.where(one.line), f"image {image!r}", wanted, fix)
         if one.name == "FROM" and len(one.arguments) == 3:
-            stages.add(one.arguments[2])
+            stages.add(one.arguments[2].lower())
 
 
 def _secrets(own: OwnDockerfile) -> Iterator[Problem]:
