@@ -41,7 +41,7 @@ def test_it_is_plain_enough_for_the_legacy_builder_and_offline(recipe: Recipe) -
     for one in instructions(recipe):
         if "install" in one.words:
             assert {"--no-index", "--no-deps", "--require-hashes"} <= set(one.words)
-    assert all(len(line) <= 120 for line in text.splitlines())
+    assert all(len(line) <= 140 for line in text.splitlines())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -15,7 +15,7 @@ from tetraspark.images.tree import entries_of, sha256_of_entries, tree_sha256
 
 SCRIPT = Path(tree.__file__).read_text()
 NAMES = st.text(
-    st.characters(min_codepoint=33, exclude_characters="/\0", exclude_categories=("Cs",)),
+    st.characters(min_codepoint=33, exclude_characters="/\0", exclude_categories=["Cs"]),
     min_size=1, max_size=8,
 ).filter(lambda name: name not in (".", ".."))  # fmt: skip
 FILES = st.dictionaries(

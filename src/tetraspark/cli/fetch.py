@@ -73,6 +73,9 @@ def _recipe_of(path: Path) -> Recipe:
 
 
 def _check_local(local: Path | None, rows: tuple[Row, ...]) -> None:
+    if local is not None and not local.exists():
+        problem = Problem("--from", f"{local}: no such file or folder", "one", f"ls {local.parent}")
+        raise UsageError(problem)
     if local is not None and not local.is_dir() and len(rows) != 1:
         seen = f"one file for {len(rows)} components"
         fix = "name the component, or the folder of the files"
