@@ -75,12 +75,12 @@ class Web:
 
             def _answer(self, page: Page, wanted: str | None) -> None:
                 status, body, headers = page.status, page.body, dict(page.headers)
-                part = re.fullmatch(r"bytes=(\d+)-", wanted or "")
+                part = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "")
                 if part and page.ranges and status == 200:
-                    start = int(part[1])
+                    start, end = int(part[1]), min(int(part[2] or len(body)) + 1, len(body))
                     status = 206 if start < len(body) else 416
-                    headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
-                    body = body[start:]
+                    headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
+                    body = body[start:end]
                 self.send_response(status)
                 if page.length:
                     headers["Content-Length"] = str(len(body))

@@ -272,3 +272,8 @@ def test_every_variable_of_any_profile_has_exactly_one_outcome(rows: list[str]) 
     written = {entry.name: entry.keys for entry in result.report.entries}
     for key in {key for keys in written.values() for key in keys if key.startswith("env.")}:
         assert key.removeprefix("env.") in document["env"]
+
+
+def test_build_arguments_without_a_dockerfile_are_dropped_with_the_reason() -> None:
+    result = imported("BUILD_ARGS='--build-arg JOBS=4'\n")
+    assert "takes no arguments" in why(result, "BUILD_ARGS")

@@ -39,7 +39,8 @@ def fetch(
         bool, typer.Option("--verify", help="Hash all that is in the cache, and stop.")
     ] = False,
     manifest: Annotated[
-        list[Path] | None, typer.Option(help="Another sources manifest, for tests and forks.")
+        list[Path] | None,
+        typer.Option(envvar="TETRASPARK_MANIFEST", help="A sources manifest of your own."),
     ] = None,
     json: Json = False,
 ) -> None:
