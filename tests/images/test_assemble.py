@@ -145,6 +145,9 @@ REFUSED = [
     (OWN + "ADD https://x.example/a /a\n", "", 6, "nothing hashes"),
     (OWN + "ARG HF_TOKEN\n", "", 6, "history"),
     (OWN + "ENV A=1 SSH_KEY=abc\n", "", 6, "history"),
+    (OWN + "ENV SSH_KEY abc\n", "", 6, "history"),
+    (OWN + "RUN --mount=type=bind,from=nginx,target=/x ls\n", "", 6, "tags move"),
+    ("FROM $BASE_IMAGE\n", "", 1, "tags move"),
 ]
 
 
@@ -160,7 +163,7 @@ def test_an_own_dockerfile_is_refused_at_its_line(
 GOOD = [
     f"FROM {BASE} AS a\nFROM a\nCOPY --from=0 /x /y\nCOPY --from=a /x /y\n",
     "ARG BASE_IMAGE\nFROM --platform=linux/arm64 ${BASE_IMAGE} as Two\nFROM two\n",
-    "FROM scratch\n# ADD https://x /y\nRUN true \\\n# a comment\n && true\n",
+    "FROM scratch\nENV A the key word\n# ADD https://x /y\nRUN true \\\n# a comment\n && true\n",
 ]
 
 

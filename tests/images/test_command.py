@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_main import run
 from tests.images.conftest import Sources
 from tests.images.web import Page
 from tests.serving import COMMAND, ROOT
 from tetraspark.engine.hooks import TARGETS
-
-
-def run(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(COMMAND), *map(str, words)],
-        env=os.environ | {"COLUMNS": "200"} | env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def fetch(sources: Sources, *words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -6,14 +6,13 @@ import json
 import tetraspark
 from tetraspark.errors import Problem, UsageError
 from tetraspark.images.cache import Cache
-from tetraspark.images.context import BuildContext, ContextFile
+from tetraspark.images.context import BuildContext, ContextFile, tree_of
 from tetraspark.images.dockerfile import render
 from tetraspark.images.manifest import Manifest, load_manifest
 from tetraspark.images.own_context import own_arguments, own_files
 from tetraspark.images.own_dockerfile import read_own
 from tetraspark.images.package import Package, read_package, refuse_dirty
 from tetraspark.images.recipe_files import recipe_files
-from tetraspark.images.tree import sha256_of_entries
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.machines import Image
 
@@ -39,7 +38,7 @@ def build_context(
     if image.dockerfile is not None:
         own = read_own(loaded, image.dockerfile)
         extra = recipe_files(image.recipe, rows, package, cache) if own.uses_files else []
-        files, name, text = [*own_files(own, cache), *extra], own.name, own.source.text
+        files, name, text = [*own_files(own), *extra], own.name, own.source.text
         arguments = own_arguments(loaded, image, own, base)
     else:
         name, text = "Dockerfile", render(image.recipe, base, next(iter(rows.source), None))
@@ -71,10 +70,7 @@ def _labels(
     return (
         ("tetraspark.base", base),
         ("tetraspark.build-args", hashlib.sha256(json.dumps(build_args).encode()).hexdigest()),
-        (
-            "tetraspark.context",
-            sha256_of_entries((one.path, one.mode, one.sha256) for one in files),
-        ),
+        ("tetraspark.context", tree_of(files)),
         ("tetraspark.recipe", image.recipe),
         ("tetraspark.revision", package.label),
         ("tetraspark.version", tetraspark.__version__),

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -73,11 +74,16 @@ class BuildContext:
     @property
     def tree_sha256(self) -> str:
         """The hash that `tree.tree_sha256` gives for the written folder, on any machine."""
-        return sha256_of_entries((one.path, one.mode, one.sha256) for one in self.files)
+        return tree_of(self.files)
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-able values, for plans; a context holds no secrets."""
         return {**asdict(self), "tree_sha256": self.tree_sha256}
+
+
+def tree_of(files: Iterable[ContextFile]) -> str:
+    """Return the tree hash (hex) that a folder with these files has."""
+    return sha256_of_entries((one.path, one.mode, one.sha256) for one in files)
 
 
 def write_context(context: BuildContext, folder: Path) -> str:

@@ -17,6 +17,7 @@ TRIES = 4
 """A connection that ends early is taken up again so often."""
 LARGEST_UNSTATED = 2 << 30
 """Bytes; where the source states no size, more than this is not what was asked for."""
+MOVED = "the source has moved: --mirror or --from, or a newer pin"
 ARRIVED = Callable[[int], None]
 """Told how many bytes of the file are here."""
 
@@ -49,6 +50,9 @@ class Download:
             except (httpx.TransportError, EndedEarlyError) as error:
                 reason = str(error) or type(error).__name__
                 continue
+            except (httpx.TooManyRedirects, httpx.InvalidURL) as error:
+                seen = f"a redirect that leads nowhere: {type(error).__name__}"
+                raise self._refused(seen, "the file", MOVED) from error
             if sha256 == self.row.sha256:
                 return self.cache.keep(self._part, sha256)
             self._part.unlink()
@@ -83,14 +87,12 @@ class Download:
             return self._write(answer, start)
 
     def _check_answer(self, answer: httpx.Response) -> None:
-        came_from = (
-            "" if shown(str(answer.url)) == shown(self.url) else f" at {shown(str(answer.url))}"
-        )
+        last = shown(str(answer.url))
+        came_from = "" if last == shown(self.url) else f" at {last}"
         if not answer.is_success:
             seen = f"HTTP {answer.status_code} {answer.reason_phrase}{came_from}"
-            gone = "the source has moved: --mirror or --from, or a newer pin"
-            busy = "try again later"
-            raise self._refused(seen, "the file", busy if answer.is_server_error else gone)
+            fix = "try again later" if answer.is_server_error else MOVED
+            raise self._refused(seen, "the file", fix)
         if "html" in answer.headers.get("Content-Type", ""):
             seen = f"an HTML page{came_from}: a login page or an error page"
             raise self._refused(seen, "the file", "open the URL in a browser; or use --from")
@@ -105,8 +107,7 @@ class Download:
 
     def _write(self, answer: httpx.Response, start: int) -> str:
         digest, limit = hashlib.sha256(), self.row.size or LARGEST_UNSTATED
-        # Unbuffered, in the pieces that come: what arrived before a cut or a kill is on disk.
-        with self._part.open("r+b" if start else "wb", buffering=0) as file:
+        with self._part.open("r+b" if start else "wb") as file:
             for block in iter(lambda: file.read(CHUNK) if start else b"", b""):
                 digest.update(block)
             have = start
@@ -115,6 +116,7 @@ class Download:
                 if have > limit:
                     break
                 file.write(block)
+                file.flush()  # What arrived before a cut or a kill is there for the next try.
                 digest.update(block)
                 self.arrived(have)
         if have > limit:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from netrc import NetrcParseError
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from tetraspark.images.tree import file_sha256
 TIMEOUT = httpx.Timeout(60, connect=20)
 """Seconds: between two pieces of a body, and for a connection."""
 Row = Archive | Wheel
+State = Literal["absent", "present", "damaged", "downloaded", "copied"]
 Arrived = Callable[[Row, int], None]
 
 
@@ -35,7 +37,7 @@ class Fetched:
     sha256: str
     size: int | None
     licence: str
-    state: Literal["absent", "present", "damaged", "downloaded", "copied"]
+    state: State
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, for `--json`."""
@@ -115,9 +117,7 @@ def look(cache: Cache, row: Row) -> Fetched:
     return describe(row, "damaged" if cache.damaged(row.sha256) else "present")
 
 
-def describe(
-    row: Row, state: Literal["absent", "present", "damaged", "downloaded", "copied"]
-) -> Fetched:
+def describe(row: Row, state: State) -> Fetched:
     """Return a row and its state as one value."""
     return Fetched(row.component, row.file, row.url, row.sha256, row.size, row.licence, state)
 
@@ -158,10 +158,23 @@ def _copy(path: Path, row: Row, cache: Cache) -> None:
 
 
 def _client() -> httpx.Client:
-    """Return the client; passwords of a mirror come from ~/.netrc, never from a URL."""
-    netrc = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
-    auth = httpx.NetRCAuth(str(netrc)) if netrc.is_file() else None
-    return httpx.Client(timeout=TIMEOUT, follow_redirects=True, auth=auth)
+    """Return the client; passwords of a mirror come from ~/.netrc, never from a URL.
+
+    Raises UsageError for a netrc file or proxy settings that cannot be used; neither is shown,
+    as both may hold passwords.
+    """
+    path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
+    try:
+        auth = httpx.NetRCAuth(str(path)) if path.is_file() else None
+    except NetrcParseError as error:
+        where, fix = f"{path}:{error.lineno}", "correct the line"
+        raise UsageError(Problem(where, "cannot be read", "a netrc file", fix)) from None
+    try:
+        return httpx.Client(timeout=TIMEOUT, follow_redirects=True, auth=auth)
+    except (ValueError, httpx.InvalidURL):
+        seen, fix = "a proxy that is no URL", "env | grep -i _proxy"
+        wanted = "HTTP_PROXY and HTTPS_PROXY as http://HOST:PORT"
+        raise UsageError(Problem("environment", seen, wanted, fix)) from None
 
 
 @contextmanager

@@ -12,11 +12,16 @@ def mirrored(url: str, mirror: str | None) -> str:
     """
     if mirror is None:
         return url
-    parts, wanted = urlsplit(mirror), "http://HOST/FOLDER or https://HOST/FOLDER"
+    wanted = "http://HOST/FOLDER or https://HOST/FOLDER"
+    try:
+        parts = urlsplit(mirror)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or brackets that do not match
+        raise UsageError(Problem("--mirror", "not a URL", wanted)) from None
     if parts.username or parts.password or parts.query:
         seen, fix = "a mirror with credentials in it", "put them in ~/.netrc, which is read"
         raise UsageError(Problem("--mirror", seen, f"{wanted}, without credentials", fix))
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not good:
         fix = "for files on this machine: --from FOLDER"
         raise UsageError(Problem("--mirror", repr(mirror), wanted, fix))
     own = urlsplit(url)

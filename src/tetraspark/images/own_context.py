@@ -1,7 +1,6 @@
 """The build context of a user's own Dockerfile: the files beside it, and its arguments."""
 
 from tetraspark.errors import Problem, UsageError
-from tetraspark.images.cache import Cache
 from tetraspark.images.context import ContextFile
 from tetraspark.images.own_dockerfile import (
     BASE_ARGUMENT,
@@ -12,11 +11,12 @@ from tetraspark.images.own_dockerfile import (
 )
 from tetraspark.images.package import tracked_files
 from tetraspark.images.recipe_files import FILES
+from tetraspark.images.tree import file_sha256
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.machines import Image
 
 
-def own_files(own: OwnDockerfile, cache: Cache) -> list[ContextFile]:
+def own_files(own: OwnDockerfile) -> list[ContextFile]:
     """Return the files of the Dockerfile's folder; in a checkout, those that git tracks.
 
     Raises UsageError for links, for a folder of the recipe's name, and for a Dockerfile that is
@@ -33,7 +33,7 @@ def own_files(own: OwnDockerfile, cache: Cache) -> list[ContextFile]:
             wanted, fix = "another name: the recipe's files are there", "rename the folder"
             raise UsageError(Problem(str(path), f"{FILES}/ in the context", wanted, fix))
         mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
-        found.append(ContextFile.made(name, path.read_bytes(), cache, mode))
+        found.append(ContextFile(name, path, file_sha256(path), mode))
     if own.name not in {one.path for one in found}:
         fix = f"git add {own.path}"
         raise UsageError(Problem(str(own.path), "not tracked by git", "a tracked file", fix))

@@ -128,11 +128,11 @@ def _directives(source: Source) -> Iterator[Problem]:
 def _images(own: OwnDockerfile) -> Iterator[Problem]:
     """Every image that bytes come from must be named by its digest."""
     stages: set[str] = set()
+    names = {"scratch"}
+    if BASE_ARGUMENT in own.arguments:
+        names |= {f"${BASE_ARGUMENT}", f"${{{BASE_ARGUMENT}}}"}
     for one in own.instructions:
-        if one.name not in ("FROM", "COPY", "ADD"):
-            continue
-        image = (one.arguments or ("",))[0] if one.name == "FROM" else one.flag("from")
-        names = {"scratch", f"${BASE_ARGUMENT}", f"${{{BASE_ARGUMENT}}}"}
+        image = _image_of(one)
         known = image is None or image in names or image.lower() in stages or image.isdigit()
         if not known and not _PINNED.fullmatch(image or ""):
             wanted = f"${BASE_ARGUMENT}, an earlier stage, or NAME@sha256:DIGEST: tags move"
@@ -142,11 +142,21 @@ def _images(own: OwnDockerfile) -> Iterator[Problem]:
             stages.add(one.arguments[2].lower())
 
 
+def _image_of(one: Instruction) -> str | None:
+    """Return the image an instruction takes bytes from, if any."""
+    if one.name == "FROM":
+        return (one.arguments or ("",))[0]
+    mount = re.search(r"(?:^|,)from=([^,]+)", one.flag("mount") or "")
+    return mount[1] if mount else one.flag("from")
+
+
 def _secrets(own: OwnDockerfile) -> Iterator[Problem]:
     for one in own.instructions:
         if one.name not in ("ARG", "ENV"):
             continue
-        for word in one.arguments:
+        # `ENV NAME some words` is the old form: one variable.
+        old = one.name == "ENV" and "=" not in (one.arguments or ("",))[0]
+        for word in one.arguments[:1] if old else one.arguments:
             name = word.partition("=")[0]
             if secret_argument(name):
                 seen = f"{one.name} {name}, a secret by its name"
