@@ -10,7 +10,9 @@ import pytest
 
 from tests.serving import COMMAND, ROOT, Command, write_site
 
-VERBS = ("plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench")
+VERBS = (
+    "plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench", "fetch", "engine",
+)  # fmt: skip
 
 
 def run(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -89,3 +89,8 @@ def test_the_key_is_mounted_into_the_heads_container_alone(tmp_path: Path) -> No
     ]
     assert mounts == [[f"{tmp_path}/api.key:/run/tetraspark/api-key:ro"], [], [], []]
     assert env_of(plan, 0)["TETRASPARK_API_KEY_FILE"] == "/run/tetraspark/api-key"
+
+
+def test_the_heads_health_check_knows_where_the_api_listens(plan: Plan) -> None:
+    assert env_of(plan, 0)["TETRASPARK_API"] == f"http://127.0.0.1:{plan.port}"
+    assert "TETRASPARK_API" not in env_of(plan, 1)

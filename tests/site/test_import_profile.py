@@ -175,7 +175,7 @@ def test_a_ring_profile_fills_the_ring_block() -> None:
     assert (block.channels_min, block.channels_max, block.subnet_prefix) == (2, 2, 24)
     assert (block.nccl_library_dir, block.worker_nccl_library_dir) == ("~/nccl", "/opt/nccl")
     assert block.nccl_target == "/x/libnccl.so.2"
-    assert made.env == {"NCCL_P2P_LEVEL": "SYS"}
+    assert made.env == {"NCCL_P2P_LEVEL": "SYS", "SGLANG_RUST_BUILD_MODE": "never"}
     assert outcomes(result)["NFS_SERVER_IPS"] == outcomes(result)["NCCL_ALGO"] == "not carried"
 
 
@@ -287,3 +287,8 @@ def test_folded_sampling_is_a_key_of_the_site(text: str, value: bool | None) -> 
         assert name not in made.env
     if value is None:
         assert text in why(result, f"EXTRA_CONTAINER_ENV: {name}")
+
+
+def test_build_arguments_without_a_dockerfile_are_dropped_with_the_reason() -> None:
+    result = imported("BUILD_ARGS='--build-arg JOBS=4'\n")
+    assert "takes no arguments" in why(result, "BUILD_ARGS")

@@ -117,8 +117,23 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (SWITCH, 'recipe = "release"', 'recipe = "release"\nbase = "a:b"', "base", ("digest",)),
     (SWITCH, 'recipe = "release"', 'recipe = "canary"', "recipe", ("SGLANG_RUST_BUILD_MODE",)),
     (SWITCH, 'recipe = "release"', 'recipe = "relese"', "recipe", ('did you mean "release"',)),
-    (SWITCH, 'recipe = "release"', 'recipe="base"\nbuild_args={A_TOKEN="hidden1"}', "build",
-     ("`A_TOKEN`", "history")),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
+     'build_args={A_TOKEN="hidden1"}', "build", ("`A_TOKEN`", "history")),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
+     'build_args={SSH_KEYS="hidden1"}', "build", ("`SSH_KEYS`", "history")),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
+     'build_args={"A-B"="1"}', "build", ("'A-B'", "letters")),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
+     'build_args={BASE_IMAGE="x"}', "build", ("`image.base`",)),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\nbuild_args={A="1"}', "build",
+     ("`image.dockerfile` is not", "takes no arguments")),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\npip_index="https://a.example/simple"', "pip",
+     ("`image.dockerfile` is not",)),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
+     'pip_index="https://bob:hidden1@a.example"', "pip", ("without credentials",)),
+    (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\npip_index="pypi.org"',
+     "pip_index", ("https://HOST/simple",)),
+    (SWITCH, 'recipe = "release"', 'recipe = "base"', "recipe", ("SGLANG_RUST_BUILD_MODE",)),
     (SWITCH, "dist_port = 20000", "dist_port = 8888", "dist_port", ("also api.port", "two ports")),
     (SWITCH, "[env]", "[env]\nNCCL_BUFFSIZE = '1'", "NCCL_BUFF", ("`fabric.nccl.buffer_bytes`",)),
     (SWITCH, "[env]", "[env]\nNCCL_IB_GID_INDEX = '3'", "NCCL_IB_G", ("tetraspark's own",)),

@@ -1,12 +1,17 @@
-"""Whether an engine is the one that the plugin was written for, as a value."""
+"""Whether an engine is the one that the plugin was written for, as a value.
 
+`python3 -m tetraspark.engine.check` looks at the installed engine with nothing but the standard
+library, so that it runs inside an image.
+"""
+
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from tetraspark.engine.drift import Finding, inspect_all
 from tetraspark.engine.hooks import HOOKS, TARGETS
 from tetraspark.engine.pins import Pin, read_pins
-from tetraspark.engine.tree import PACKAGE, Tree
+from tetraspark.engine.tree import PACKAGE, Tree, TreeError, open_tree
 
 _USES = {hook.target: hook.type for hook in HOOKS}
 
@@ -66,3 +71,25 @@ def _target(finding: Finding) -> dict[str, Any]:
         "places": finding.places,
         "adapter": finding.target.adapter,
     }
+
+
+def main() -> int:
+    """Print what has drifted in the installed engine; return the process exit code."""
+    try:
+        report = check_engine(open_tree(None))
+    except TreeError as error:
+        print(f"engine check: {PACKAGE}: {error}", file=sys.stderr)
+        return 1
+    drifted = [str(one) for one in report.findings if one.verdict != "found"]
+    differing = [pin for pin in report.pins if pin.verdict == "differs"]
+    drifted += [f"{pin.package} is {pin.asked}, written for {pin.wanted}" for pin in differing]
+    for text in drifted:
+        print(f"engine check: {text}", file=sys.stderr)
+    good = sum(one.verdict == "found" for one in report.findings)
+    version = report.version or "of unknown version"
+    print(f"engine check: {PACKAGE} {version}, {good} of {len(report.findings)} places as known")
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

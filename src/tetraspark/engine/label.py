@@ -5,3 +5,6 @@ RUN_DIR = "TETRASPARK_RUN_DIR"
 
 RANK = "TETRASPARK_RANK"
 """Rank of the process, as planned."""
+
+API = "TETRASPARK_API"
+"""Base URL of the API inside the head's container, for the image's health check."""

@@ -5,7 +5,7 @@ resolved on the node at each launch.
 """
 
 from tetraspark.engine.api_key import KEY_FILE
-from tetraspark.engine.label import RANK
+from tetraspark.engine.label import API, RANK
 from tetraspark.engine.split_env import NAMES as SPLIT_NAMES
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
@@ -121,7 +121,10 @@ def _variables(loaded: LoadedSite) -> list[Setting]:
             text = "=" + ",".join(devices)
             found.append(Setting("env", "NCCL_IB_HCA", text, loaded.origin(key), rank))
         found.append(derived("env", RANK, str(rank), "order of [[nodes]]", rank))
-    if loaded.site.api.key_file is not None:
+    api = loaded.site.api
+    host = "127.0.0.1" if api.host == "0.0.0.0" else api.host
+    found.append(derived("env", API, f"http://{host}:{api.port}", "the image's health check", 0))
+    if api.key_file is not None:
         found.append(Setting("env", KEY_FILE, KEY_MOUNT, loaded.origin("api.key_file"), 0))
     return found
 

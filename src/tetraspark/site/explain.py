@@ -20,22 +20,26 @@ _TYPES = {"string": "a string", "int": "an integer", "float": "a number", "bool"
 _TABLES = ("model_type", "model_attributes_type", "dict_type", "mapping_type")
 
 
-def explain(error: ValidationError) -> list[Finding]:
-    """Return one finding for each fault pydantic saw, but the cross checks it repeats."""
+def explain(error: ValidationError, root: type[BaseModel] = Site) -> list[Finding]:
+    """Return one finding for each fault pydantic saw in a document of this schema, but the cross
+    checks it repeats.
+    """
     items = [item for item in error.errors() if item["type"] != CROSS_CHECK]
     # a list whose elements are all at fault is also "too short"
     inner = {item["loc"][:1] for item in items if len(item["loc"]) > 1}
-    return [_finding(i) for i in items if i["type"] != "too_short" or i["loc"][:1] not in inner]
+    return [
+        _finding(i, root) for i in items if i["type"] != "too_short" or i["loc"][:1] not in inner
+    ]
 
 
-def schema_keys() -> list[KeyPath]:
-    """Return every key of the schema; an element of a list counts as index 0."""
-    return list(_keys_of(Site, ()))
+def schema_keys(root: type[BaseModel] = Site) -> list[KeyPath]:
+    """Return every key of a schema; an element of a list counts as index 0."""
+    return list(_keys_of(root, ()))
 
 
-def field_at(path: KeyPath) -> FieldInfo | None:
-    """Return the schema's field for a key path, or None for one it does not know."""
-    model: type[BaseModel] | None = Site
+def field_at(path: KeyPath, root: type[BaseModel] = Site) -> FieldInfo | None:
+    """Return a schema's field for a key path, or None for one it does not know."""
+    model: type[BaseModel] | None = root
     field: FieldInfo | None = None
     for part in path:
         if isinstance(part, int):
@@ -52,46 +56,48 @@ def phrase(field: FieldInfo) -> str:
     return f"{_type_phrase(field)}{_range_phrase(field)} ({field.description})"
 
 
-def _finding(item: ErrorDetails) -> Finding:
+def _finding(item: ErrorDetails, root: type[BaseModel]) -> Finding:
     path: KeyPath = tuple(item["loc"])
     kind, value = item["type"], item["input"]
     if kind == REFUSED:
         texts = item.get("ctx", {})
         return Finding(path, texts["seen"], texts["wanted"], texts["fix"])
     if kind == "extra_forbidden":
-        return _unknown_key(path)
+        return _unknown_key(path, root)
     if kind == "missing":
-        return _missing(path)
-    field = field_at(path)
+        return _missing(path, root)
+    field = field_at(path, root)
     wanted = phrase(field) if field else _TYPES["string"]
     if field is not None and isinstance(path[-1], int):
         wanted = f"an element of {wanted}"
-    return Finding(path, f"`{dotted(path)}` is {_shown(path, value)}", wanted, _fix(path, item))
+    return Finding(
+        path, f"`{dotted(path)}` is {_shown(path, value)}", wanted, _fix(path, item, field)
+    )
 
 
-def _unknown_key(path: KeyPath) -> Finding:
+def _unknown_key(path: KeyPath, root: type[BaseModel]) -> Finding:
     name, section = str(path[-1]), path[:-1]
-    known = _children(section)
+    known = _children(section, root)
     where = f"[{dotted(section)}]" if section else "the top level"
     wanted = f"keys of {where}: {', '.join(known)}"
-    return Finding(path, f"unknown key `{dotted(path)}`", wanted, _nearest_key(name, known))
+    return Finding(path, f"unknown key `{dotted(path)}`", wanted, _nearest_key(name, known, root))
 
 
-def _nearest_key(name: str, known: list[str]) -> str:
+def _nearest_key(name: str, known: list[str], root: type[BaseModel]) -> str:
     near = difflib.get_close_matches(name.lower(), known, 1)
     if near:
         return f"did you mean `{near[0]}`?"
-    elsewhere = [dotted(path) for path in schema_keys() if path[-1] == name]
+    elsewhere = [dotted(path) for path in schema_keys(root) if path[-1] == name]
     if elsewhere:
         return f"did you mean `{'` or `'.join(elsewhere)}`?"
-    every = {dotted(path): path for path in schema_keys()}
+    every = {dotted(path): path for path in schema_keys(root)}
     names = {str(path[-1]): key for key, path in every.items()}
     near = difflib.get_close_matches(name.lower(), list(names), 1, cutoff=0.75)
     return f"did you mean `{names[near[0]]}`?" if near else "remove it"
 
 
-def _missing(path: KeyPath) -> Finding:
-    field = field_at(path)
+def _missing(path: KeyPath, root: type[BaseModel]) -> Finding:
+    field = field_at(path, root)
     wanted = phrase(field) if field else "a value"
     is_table = field is not None and _model_in(field.annotation) is not None
     example = f"add the section {_header(path, field)}" if is_table else f"add `{path[-1]} = …`"
@@ -103,14 +109,13 @@ def _header(path: KeyPath, field: FieldInfo | None) -> str:
     return f"[[{dotted(path)}]]" if repeated else f"[{dotted(path)}]"
 
 
-def _fix(path: KeyPath, item: ErrorDetails) -> str:
+def _fix(path: KeyPath, item: ErrorDetails, field: FieldInfo | None) -> str:
     kind, value = item["type"], item["input"]
     if kind == "tuple_type" and isinstance(value, str):
         flags = path[-1] == "extra_args"
         words = split_words(value) if flags else [w for w in re.split(r"[,\s]+", value) if w]
         return f"{path[-1]} = {list_text(words)}"
     if kind == "literal_error":
-        field = field_at(path)
         choices = [str(choice) for choice in _choices(field.annotation)] if field else []
         near = difflib.get_close_matches(str(value).lower(), choices, 1, cutoff=0.3)
         return f'did you mean "{near[0]}"?' if near else f"one of {', '.join(choices)}"
@@ -184,9 +189,9 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next((model for model in found if model is not None), None)
 
 
-def _children(section: KeyPath) -> list[str]:
-    field = field_at(section)
-    model = _model_in(field.annotation) if field else Site
+def _children(section: KeyPath, root: type[BaseModel]) -> list[str]:
+    field = field_at(section, root)
+    model = _model_in(field.annotation) if field else root
     return list(model.model_fields) if model else []
 
 

@@ -2,8 +2,8 @@
 
 from tetraspark.site.finding import Finding
 from tetraspark.site.import_table import NotCarriedError, split_list
+from tetraspark.site.machines import secret_argument
 from tetraspark.site.modes import NFS_KEYS
-from tetraspark.site.secret import names_secret
 from tetraspark.site.section import slug
 from tetraspark.site.site_draft import Draft, Variable
 
@@ -181,9 +181,9 @@ def _image(variables: dict[str, Variable], draft: Draft) -> None:
     recipe = next((r for r in ("canary-roce", "canary") if file.endswith(r)), "base")
     why = "from BUILD_DOCKERFILE" if file else "the launcher's own Dockerfile"
     draft.add(("image", "recipe"), recipe, why)
-    if recipe != "base" and _RUST not in variables:
+    if _RUST not in variables:
         draft.add(("env", _RUST), "never", "that branch's engine looks for cargo at start-up")
-    _build_args(variables.pop("BUILD_ARGS", None), draft)
+    _build_args(variables.pop("BUILD_ARGS", None), file, draft)
     tag = variables.pop("IMAGE", None)
     if tag is not None:
         name, digest, _ = tag.value.partition("@")
@@ -191,14 +191,16 @@ def _image(variables: dict[str, Variable], draft: Draft) -> None:
         draft.carry(tag, ("image", "tag"), name, note)
 
 
-def _build_args(variable: Variable | None, draft: Draft) -> None:
+def _build_args(variable: Variable | None, dockerfile: str, draft: Draft) -> None:
     if variable is None:
         return
     words = [word.removeprefix("--build-arg=") for word in split_list(variable.value)]
     pairs = [word.partition("=") for word in words if word != "--build-arg"]
     if not pairs or not all(name.isidentifier() and value for name, _, value in pairs):
         draft.drop(variable, "not a list of NAME=value")
-    elif any(names_secret(name) or draft.leaks(variable, value) for name, _, value in pairs):
+    elif not dockerfile:
+        draft.drop(variable, "without BUILD_DOCKERFILE: the recipe's own takes no arguments")
+    elif any(secret_argument(name) or draft.leaks(variable, value) for name, _, value in pairs):
         draft.drop(variable, "one of them is a secret, which would stay in the image's history")
     else:
         for name, _, value in pairs:

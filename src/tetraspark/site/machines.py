@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -11,6 +12,9 @@ from tetraspark.site.secret import holds_secret, names_secret
 from tetraspark.site.section import Devices, Host, Name, PathText, Section, User, refusal
 
 _DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+_SECRET_ARGUMENT = re.compile(r"TOKEN|KEY|PASSW|SECRET|CREDENTIAL")
+OWN_ARGUMENTS = {"BASE_IMAGE": "image.base", "PIP_INDEX_URL": "image.pip_index"}
+"""Build arguments that a key of [image] sets for a Dockerfile of the user's own."""
 
 
 def _base(text: str) -> str:
@@ -32,12 +36,34 @@ def _tag(text: str) -> str:
     return text
 
 
+def secret_argument(name: str) -> bool:
+    """Say whether a build argument of this name is taken for a secret: `HF_TOKEN`, `SSH_KEY`."""
+    return names_secret(name) or _SECRET_ARGUMENT.search(name.upper()) is not None
+
+
 def _build_args(args: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in args.items():
-        if names_secret(name) or holds_secret(value):
+        if secret_argument(name) or holds_secret(value):
             wanted = "no secret: build arguments stay in the image's history"
             raise refusal(f"build argument `{name}` holds a secret", wanted, "remove it")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            wanted = "letters, digits and `_`, not a digit first"
+            raise refusal(f"build argument {name!r}", wanted, "correct the name")
+        if name in OWN_ARGUMENTS:
+            key = OWN_ARGUMENTS[name]
+            wanted, fix = f"that in `{key}`", f"set `{key}` instead"
+            raise refusal(f"build argument `{name}`", wanted, fix)
     return args
+
+
+def _index(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.username or parts.password or parts.query:
+        wanted = "a URL without credentials: build arguments stay in the image's history"
+        raise refusal("a package index with credentials in its URL", wanted, "remove them")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise refusal(f"package index {text!r}", "https://HOST/simple", "correct the URL")
+    return text
 
 
 def _client(text: str) -> str:
@@ -76,9 +102,14 @@ class Image(Section):
         default=None, description="image to build on, pinned by digest"
     )
     tag: Annotated[str, AfterValidator(_tag)] = Field(description="name of the built image")
-    dockerfile: PathText | None = Field(default=None, description="in place of the recipe's own")
+    dockerfile: PathText | None = Field(
+        default=None, description="in place of the recipe's own; inside the site's repository"
+    )
     build_args: Annotated[Mapping[str, str], AfterValidator(_build_args)] = Field(
-        default={}, description="docker build arguments"
+        default={}, description="docker build arguments of that Dockerfile"
+    )
+    pip_index: Annotated[str, AfterValidator(_index)] | None = Field(
+        default=None, description="package index for that Dockerfile, as PIP_INDEX_URL"
     )
 
 

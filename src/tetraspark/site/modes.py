@@ -14,6 +14,7 @@ FLEET_REQUIRED = ("image", "weights", "fabric")
 FLEET_NODE_KEYS = ("host", "ssh_host", "user", "devices", "nfs_server")
 FLEET_ENGINE_KEYS = ("head_mem_fraction",)
 COLLECTIVES_KEYS = tuple(key for key in Collectives.model_fields if key != "transport")
+DOCKERFILE_KEYS = ("build_args", "pip_index")
 NFS_KEYS = ("nfs_server", "nfs_export", "nfs_volume", "nfs_clients")
 
 
@@ -38,6 +39,13 @@ def unused(document: Document) -> Iterator[Finding]:
         path: KeyPath = ("collectives", "transport")
         wanted = "a transport that reaches other hosts"
         yield Finding(path, 'transport = "shm" in a fleet', wanted, 'set transport = "off"')
+    image = table_at(document, "image")
+    if image and "dockerfile" not in image:
+        for key in DOCKERFILE_KEYS:
+            if key in image:
+                seen = f"`{key}` is set but `image.dockerfile` is not"
+                wanted = "keys that the recipe's own Dockerfile uses: it takes no arguments"
+                yield Finding(("image", key), seen, wanted, "remove it or name a `dockerfile`")
     topology = table_at(document, "fabric").get("topology")
     if topology in ("switch", "pair"):
         paths = [("fabric", "ring")]

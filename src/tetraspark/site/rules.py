@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tetraspark.site.engines import engine_of
+from tetraspark.site.engines import BRANCH, engine_of
 from tetraspark.site.environment import env_findings, env_warnings
 from tetraspark.site.finding import Finding
 from tetraspark.site.flags import flag_findings
@@ -12,7 +12,6 @@ from tetraspark.site.lookup import Document, is_list, nodes_of, table_at
 from tetraspark.site.modes import needed, unused
 from tetraspark.site.sampled_graph import sampled_findings
 
-_CANARY_RECIPES = ("canary", "canary-roce")
 _RUST_MODE = "SGLANG_RUST_BUILD_MODE"
 
 
@@ -156,7 +155,7 @@ def _ports(document: Document) -> Iterator[Finding]:
 
 def _image(document: Document) -> Iterator[Finding]:
     recipe = table_at(document, "image").get("recipe")
-    if recipe in _CANARY_RECIPES and table_at(document, "env").get(_RUST_MODE) != "never":
+    if engine_of(document) == BRANCH and table_at(document, "env").get(_RUST_MODE) != "never":
         seen = f'recipe "{recipe}" without {_RUST_MODE} = "never" in [env]'
         wanted = "it: that branch's engine looks for cargo at start-up, and the image has none"
         fix = f'add {_RUST_MODE} = "never" under [env]'

@@ -1,0 +1,1 @@
+"""Container images: pinned sources, verified files, rendered Dockerfiles, build contexts."""
