@@ -55,7 +55,7 @@ def fetch(
             recipe = _recipe_of(site)
         rows = _rows(sources, components, recipe)
         _check_local(local, rows)
-        _report(_fetch(Fetch(cache, mirror, local), rows), json)
+        _report(fetch_files(Fetch(cache, mirror, local), rows), json)
 
 
 def _rows(
@@ -83,7 +83,8 @@ def _check_local(local: Path | None, rows: tuple[Row, ...]) -> None:
         raise UsageError(Problem("--from", seen, "a folder, or one component", fix))
 
 
-def _fetch(fetcher: Fetch, rows: Iterable[Row]) -> list[Fetched]:
+def fetch_files(fetcher: Fetch, rows: Iterable[Row]) -> list[Fetched]:
+    """Fetch files, showing how far each is."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     bar = Progress(*columns, TransferSpeedColumn(), console=err, transient=True)
     shown: AbstractContextManager[object] = bar if err.is_terminal else nullcontext()

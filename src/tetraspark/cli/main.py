@@ -9,6 +9,7 @@ import typer
 
 from tetraspark import __version__
 from tetraspark.cli.bench import bench
+from tetraspark.cli.build import build
 from tetraspark.cli.engine import engine
 from tetraspark.cli.fetch import fetch
 from tetraspark.cli.import_env import import_env
@@ -46,7 +47,7 @@ def main(
     """Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine."""
 
 
-for verb in (plan, serve, status, logs, smoke, stop, import_env, fetch):
+for verb in (plan, serve, status, logs, smoke, stop, import_env, build, fetch):
     app.command()(verb)
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")

@@ -19,7 +19,8 @@ def _console(stderr: bool) -> Console:
     stream: TextIO | None = sys.stderr if stderr else sys.stdout
     terminal = stream is not None and stream.isatty()
     width = None if terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=width)
+    # Without emoji: an image called `line:ring: ...` is no jewellery.
+    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 out = _console(stderr=False)

@@ -1,0 +1,46 @@
+"""How the nodes of a site are reached."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tetraspark.errors import Problem, UsageError
+from tetraspark.site.load import LoadedSite
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where ssh connects for one node; what is None is left to the user's ssh configuration."""
+
+    node: str
+    host: str
+    user: str | None = None
+    identity: Path | None = None
+
+    def __str__(self) -> str:
+        """Return the destination as the ssh command takes it."""
+        return f"{self.user}@{self.host}" if self.user else self.host
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of ssh that say who logs in."""
+        user = ("-l", self.user) if self.user else ()
+        return (*user, *(("-i", str(self.identity)) if self.identity else ()))
+
+
+def logins(loaded: LoadedSite) -> tuple[Login, ...]:
+    """Return the login of every node of a fleet site, in rank order.
+
+    Raises UsageError for a node that has no address.
+    """
+    ssh = loaded.site.ssh
+    identity = ssh.identity_file if ssh else None
+    key = None if identity is None else loaded.resolve(identity, "ssh.identity_file")
+    found = []
+    for index, node in enumerate(loaded.site.nodes):
+        host = node.ssh_host or node.host
+        if host is None:
+            where = loaded.origin(f"nodes[{index}]").where
+            seen = f"node {node.name!r} has neither `host` nor `ssh_host`"
+            raise UsageError(Problem(where, seen, "an address to reach it", 'add host = "…"'))
+        found.append(Login(node.name, host, node.user or (ssh.user if ssh else None), key))
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""The plan of a build: what will be done on every node, as a pure value."""
+
+from dataclasses import asdict, dataclass
+
+from tetraspark.fleet.login import Login
+from tetraspark.fleet.staging import context_path
+from tetraspark.images.context import BuildContext
+from tetraspark.images.dockerfile import ENGINE_TREE, HOME
+from tetraspark.images.manifest import Recipe
+from tetraspark.images.recipe import RECIPES
+from tetraspark.site.machines import Image
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What a build does on each node, the head first; a plan holds no secrets.
+
+    `staging` is relative to the home folder of the login on each node; `labels` are what the
+    image must carry; `trees` are the folders in the image that the recipe filled, the one with
+    its receipt first, and empty for a user's own Dockerfile.
+    """
+
+    line: str
+    recipe: str
+    tag: str
+    base: str
+    platform: str
+    tree_sha256: str
+    files: int
+    labels: tuple[tuple[str, str], ...]
+    trees: tuple[str, ...]
+    nodes: tuple[Login, ...]
+    build: tuple[str, ...]
+
+    @property
+    def staging(self) -> str:
+        """The folder of the context on a node."""
+        return context_path(self.line)
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The docker commands of one node, in order."""
+        found = (self.look, self.find_base, self.pull_base, self.build, self.describe)
+        return (*found, self.read) if self.trees else found
+
+    @property
+    def look(self) -> tuple[str, ...]:
+        """Ask the daemon what it is."""
+        return ("docker", "version", "--format", "{{.Server.Os}}/{{.Server.Arch}}")
+
+    @property
+    def find_base(self) -> tuple[str, ...]:
+        """Look for the base, by digest."""
+        return ("docker", "image", "inspect", self.base)
+
+    @property
+    def pull_base(self) -> tuple[str, ...]:
+        """Fetch the base; only where it is not there yet."""
+        return ("docker", "pull", self.base)
+
+    @property
+    def describe(self) -> tuple[str, ...]:
+        """Describe what was built."""
+        return ("docker", "image", "inspect", self.tag)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Hash what the recipe put in; the script (images/contents.py) comes in stdin."""
+        program = ("--entrypoint", "python3", self.tag, "-", *self.trees)
+        return ("docker", "run", "--rm", "--interactive", "--network", "none", *program)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON-able values."""
+        return {
+            **asdict(self),
+            "nodes": [{"node": login.node, "ssh": str(login)} for login in self.nodes],
+            "labels": dict(self.labels),
+            "staging": self.staging,
+            "commands": [list(command) for command in self.commands],
+        }
+
+
+def build_plan(
+    line: str,
+    context: BuildContext,
+    nodes: tuple[Login, ...],
+    image: Image,
+    use_cache: bool = True,
+) -> BuildPlan:
+    """Plan the build of an image's context on some nodes."""
+    staging = context_path(line)
+    command = (
+        *("docker", "build", f"--network={context.network}"),
+        *(() if use_cache else ("--no-cache",)),
+        *("--file", f"{staging}/{context.dockerfile}"),
+        *(word for pair in context.build_args for word in ("--build-arg", "=".join(pair))),
+        *(word for pair in context.labels for word in ("--label", "=".join(pair))),
+        *("--tag", context.tag, staging),
+    )
+    return BuildPlan(
+        line=line,
+        recipe=context.recipe,
+        tag=context.tag,
+        base=context.base,
+        platform=context.platform,
+        tree_sha256=context.tree_sha256,
+        files=len(context.files),
+        labels=context.labels,
+        trees=() if image.dockerfile is not None else _trees(image.recipe),
+        nodes=nodes,
+        build=command,
+    )
+
+
+def _trees(recipe: Recipe) -> tuple[str, ...]:
+    return (HOME, *((ENGINE_TREE,) if RECIPES[recipe].branch else ()))
