@@ -84,9 +84,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
 
 
 SAYS = {
-    "make serve": ["ready: tiny at http://127.0.0.1:", "answered: '", "set-up: tetraspark: done"],
-    "curl": ['"completion_tokens":16'],
-    "openai": [],
+    "make serve": [
+        "ready: tiny at http://127.0.0.1:",
+        "answered: '42'",
+        "set-up: tetraspark: done",
+    ],
+    "curl": ['"completion_tokens":16', "Hello! I am a tiny model"],
+    "openai": ["Hello! I am a tiny model"],
     "tetraspark status\n": ["ready - every rank", "CHAT.STREAM", "--node-rank", "TP2"],
     "kill -KILL": ["rank 2 (node2)", "exit code 1"],
     "make stop": ["line local: "],
@@ -108,8 +112,6 @@ def test_a_block_of_the_page_does_what_it_says(clone: Clone, kind: str, code: st
     mark = next(mark for mark in SAYS if mark in code)
     for text in SAYS[mark]:
         assert text in result.stdout, result.stdout
-    if mark == "openai":
-        assert len(result.stdout) >= 16
 
 
 def test_the_site_of_the_key_section_loads(clone: Clone) -> None:

@@ -198,10 +198,10 @@ def test_the_local_site_is_what_serve_needs() -> None:
     assert [node.name for node in site.nodes] == ["node0", "node1", "node2", "node3"]
     assert (site.model.path, site.model.served_name) == ("../models/tiny", "tiny")
     engine = site.engine
-    assert (engine.context_length, engine.max_running_requests) == (2048, 8)
-    assert (engine.kv_tokens, engine.mem_fraction, engine.ep) == (4096, 0.5, 1)
+    assert (engine.context_length, engine.max_running_requests) == (4096, 8)
+    assert (engine.kv_tokens, engine.mem_fraction, engine.ep) == (8192, 0.5, 1)
     assert (site.api.host, site.api.port) == ("127.0.0.1", 30000)
-    assert (site.model.canary.prompt, site.model.canary.expect) == ("What is 19 + 23?", None)
+    assert (site.model.canary.prompt, site.model.canary.expect) == ("What is 19 + 23?", "42")
     times = site.deadlines
     assert (times.import_seconds, times.load_seconds, times.warmup_seconds) == (300, 300, 300)
     assert (times.canary_seconds, times.stop_seconds) == (60, 20)
@@ -285,7 +285,7 @@ def test_values_copied_from_a_shell_file_are_warned_of(tmp_path: Path) -> None:
     ("old", "new", "words"),
     [
         ("port = 30000", 'port = 30000\nhost = "0.0.0.0"', "no API key"),
-        ("kv_tokens = 4096", "kv_tokens = 100", "less than one request"),
+        ("kv_tokens = 8192", "kv_tokens = 100", "less than one request"),
     ],
 )
 def test_likely_mistakes_are_warned_of(tmp_path: Path, old: str, new: str, words: str) -> None:

@@ -15,6 +15,7 @@ from tetraspark.site.load import LoadedSite
 
 Transport = Literal["off", "shm"]
 IDLE_SECONDS = 3.0
+PROMPT = "Tell me a story about a fox and a lighthouse."  # Answered at length by any model.
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def decode_speed(api: Api, requests: int, max_tokens: int, timeout: float) -> tu
     speeds = []
     for number in range(requests + 1):
         started = time.monotonic()
-        answer = api.chat(f"Request {number}: count the ranks.", max_tokens, timeout)
+        answer = api.chat(f"Request {number}: {PROMPT}", max_tokens, timeout)
         speeds.append(answer.completion_tokens / (time.monotonic() - started))
     return tuple(speeds[1:])
 
