@@ -1,13 +1,12 @@
 """The proxy's library: loaded once, its numbers checked before anything else is called."""
 
 import ctypes
-from collections.abc import Callable
 from ctypes import POINTER, c_int, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 
+from tetraspark.collectives.binding import Signatures, bind
 from tetraspark.collectives.build import build
-from tetraspark.collectives.failure import BuildError
 from tetraspark.collectives.layout import LINE
 from tetraspark.collectives.native import (
     ABI,
@@ -25,7 +24,7 @@ from tetraspark.collectives.native import (
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
 ENDPOINT = POINTER(EndpointState)
-SIGNATURES: dict[str, tuple[object, list[object]]] = {
+SIGNATURES: Signatures = {
     "ts_flag_pack": (c_uint64, [c_uint32] * 4),
     "ts_flag_unpack": (None, [c_uint64, POINTER(c_uint32)]),
     "ts_next_sequence": (c_uint32, [c_uint32]),
@@ -71,21 +70,7 @@ def abi_numbers() -> list[int]:
 
 def load(path: Path) -> ctypes.CDLL:
     """Load a built proxy and declare its functions. Raises BuildError if its numbers differ."""
-    try:
-        library = ctypes.CDLL(str(path))
-        library.ts_abi.restype = c_uint32
-    except (OSError, AttributeError) as error:
-        raise BuildError(f"{path} cannot be loaded: {error}; remove it") from error
-    wanted = abi_numbers()
-    seen = (c_uint32 * 64)()
-    count = library.ts_abi(seen, 64)
-    if list(seen[:count]) != wanted:
-        raise BuildError(f"{path} has layout numbers {seen[:count]}, wanted {wanted}; remove it")
-    for name, (result, arguments) in SIGNATURES.items():
-        function: Callable[..., object] = getattr(library, name)
-        function.restype = result  # type: ignore[attr-defined]  # a ctypes function pointer
-        function.argtypes = arguments  # type: ignore[attr-defined]  # as above
-    return library
+    return bind(path, "ts_abi", abi_numbers(), SIGNATURES, "remove it")
 
 
 @cache

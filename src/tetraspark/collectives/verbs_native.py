@@ -1,7 +1,6 @@
 """The C structures of the RDMA lanes, and their library, loaded and checked once."""
 
 import ctypes
-from collections.abc import Callable
 from ctypes import (
     POINTER,
     Structure,
@@ -16,6 +15,7 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
+from tetraspark.collectives.binding import Signatures, bind
 from tetraspark.collectives.build import Unit, build
 from tetraspark.collectives.failure import BuildError
 from tetraspark.collectives.native import Progress, Write
@@ -104,7 +104,7 @@ class Remote(Structure):
 
 
 CONTEXT = POINTER(Lanes)
-SIGNATURES: dict[str, tuple[object, list[object]]] = {
+SIGNATURES: Signatures = {
     "tv_port_mtu": (c_uint32, [c_char_p, c_uint32]),
     "tv_open": (CONTEXT, [POINTER(VerbsConfig)]),
     "tv_add_device": (c_uint32, [CONTEXT, c_char_p, c_uint32, c_uint32]),
@@ -132,20 +132,7 @@ def abi_numbers() -> list[int]:
 
 def load(path: Path) -> ctypes.CDLL:
     """Load a built library and declare its functions. Raises BuildError if its numbers differ."""
-    try:
-        library = ctypes.CDLL(str(path), use_errno=True)
-    except OSError as error:
-        raise BuildError(f"{path} cannot be loaded: {error}; is libibverbs1 there?") from error
-    library.tv_abi.restype = c_uint32
-    seen = (c_uint32 * 64)()
-    count = library.tv_abi(seen, 64)
-    if list(seen[:count]) != abi_numbers():
-        raise BuildError(f"{path} has numbers {seen[:count]}, wanted {abi_numbers()}; remove it")
-    for name, (result, arguments) in SIGNATURES.items():
-        function: Callable[..., object] = getattr(library, name)
-        function.restype = result  # type: ignore[attr-defined]  # a ctypes function pointer
-        function.argtypes = arguments  # type: ignore[attr-defined]  # as above
-    return library
+    return bind(path, "tv_abi", abi_numbers(), SIGNATURES, "is libibverbs1 there?")
 
 
 @cache
