@@ -1,6 +1,8 @@
 """The `tetraspark` command."""
 
+import errno
 import os
+import shlex
 import signal
 import sys
 from typing import Annotated, NoReturn
@@ -14,7 +16,7 @@ from tetraspark.cli.engine import engine
 from tetraspark.cli.fetch import fetch
 from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
-from tetraspark.cli.output import print_json, print_problems
+from tetraspark.cli.output import ClosedOutput, print_json, print_problems
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.serve import serve
@@ -57,18 +59,37 @@ app.add_typer(engine, name="engine")
 def run() -> None:
     """Run the command; every refusal is printed as its problems, never as a traceback."""
     signal.signal(signal.SIGTERM, _terminate)
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
     try:
         app()
+    except SystemExit as error:
+        # typer turns a broken pipe into exit code 1, which would read as a failed check.
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _leave_the_pipe()
     except TetrasparkError as error:
         _refuse(error)
     except BrokenPipeError:
-        # Whoever read the output has gone; that is its right, and no error of ours.
-        _drop_output()
-        sys.exit(128 + signal.SIGPIPE)
+        _leave_the_pipe()
     except OSError as error:
         _drop_output()
-        where = str(error.filename or "output")
-        _refuse(RunError(Problem(where, error.strerror or str(error), "a file that can be used")))
+        _refuse(RunError(_problem(error)))
+
+
+def _leave_the_pipe() -> NoReturn:
+    """End as a program does whose reader has gone: that is its right, and no error of ours."""
+    _drop_output()
+    sys.exit(128 + signal.SIGPIPE)
+
+
+def _problem(error: OSError) -> Problem:
+    where = str(error.filename or "output")
+    seen = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        return Problem(where, seen, "room on the disk", "df -h")
+    look = f"ls -ld {shlex.quote(where)}" if error.filename else "look at where the output goes"
+    return Problem(where, seen, "a file or folder that can be used", look)
 
 
 def _refuse(error: TetrasparkError) -> NoReturn:
@@ -84,5 +105,7 @@ def _terminate(number: int, frame: object) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """Send what is still buffered nowhere: stdout has failed already."""
+    """Send what is still buffered, and what comes, nowhere: stdout has failed already."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(sys.stdout, ClosedOutput):
+        sys.stdout = os.fdopen(1, "w", closefd=False)

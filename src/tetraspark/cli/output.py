@@ -1,7 +1,10 @@
 """How the command line talks: to people on a terminal, to programs as JSON."""
 
+import errno
+import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -13,6 +16,7 @@ from tetraspark.errors import Problem
 
 # A pipe has no width of its own, and Rich's 80 columns would fold tables that a file can hold.
 PIPE_COLUMNS = 160
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _console(stderr: bool) -> Console:
@@ -27,6 +31,22 @@ out = _console(stderr=False)
 err = _console(stderr=True)
 
 
+class ClosedOutput(io.TextIOBase):
+    """Stands for a stdout that the caller closed: nothing may be lost without a word."""
+
+    def write(self, text: str) -> int:
+        """Raise OSError."""
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def shown(text: str) -> str:
+    """Return text of somebody else's with its control characters written out.
+
+    A terminal obeys them; line ends and tabs stay.
+    """
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def print_json(value: object) -> None:
     """Print one JSON document to stdout."""
     sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
@@ -35,11 +55,11 @@ def print_json(value: object) -> None:
 def print_problems(problems: Iterable[Problem], word: str = "error", style: str = "red") -> None:
     """Print problems to stderr, each as what was seen, what was wanted and what to do."""
     for problem in problems:
-        err.print(Text.assemble((f"{word}: ", f"bold {style}"), (problem.where, "bold")))
+        err.print(Text.assemble((f"{word}: ", f"bold {style}"), (shown(problem.where), "bold")))
         for label, text in (
             ("seen", problem.seen),
             ("wanted", problem.wanted),
             ("fix", problem.fix),
         ):
             if text:
-                err.print(Text.assemble((f"  {label + ':':<8}", "dim"), text))
+                err.print(Text.assemble((f"  {label + ':':<8}", "dim"), shown(text)))
