@@ -1,11 +1,12 @@
 """The sources manifest: what ships is whole, and a bad row is refused at its line."""
 
+import hashlib
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.images.conftest import COMMIT, TEXT, Sources
+from tests.images.conftest import BODIES, COMMIT, ONE, TEXT, TWO, Sources
 from tetraspark.errors import UsageError
 from tetraspark.images.manifest import load_manifest
 
@@ -42,6 +43,7 @@ def test_the_release_has_the_pins_of_its_engine_and_one_version_of_each_project(
         assert row.size and row.licence
 
 
+ONE_HASH, TWO_HASH = (hashlib.sha256(BODIES[url]).hexdigest() for url in (ONE, TWO))
 BROKEN = [
     (f'commit = "{COMMIT}"', 'commit = "0123abc"', "commit", "40 hex digits"),
     (f"/{COMMIT}.tar.gz", "/main.tar.gz", "[[source]]", "a branch or tag moves"),
@@ -52,9 +54,21 @@ BROKEN = [
     ("size = 9000", "sise = 9000", "sise", "did you mean `size`?"),
     ("size = 9000", 'size = "9000"', "size", "write it without quotes"),
     ("sha256:5", "sha512:5", "digest", "sha256:"),
-    ('component = "engine"', 'component = "base"', "[[source]]", "each component once"),
+    ('component = "engine"', 'component = "base"', "[[source]]", "each component, file"),
     ('"linux/arm64"', '"linux/arm"', "platform", 'did you mean "linux/arm64"?'),
     ('reference = "registry.example/base:1"\n', "", "[[base]]", "reference"),
+    ('recipes = ["canary", "canary-roce"]', "recipes = []", "recipes = []", "is []"),
+    ("code.example/", "code.example:99999/", "url", "host or port"),
+    ("code.example/", "code.example:hush/", "url", "host or port"),
+    ("code.example/", "a..b/", "url", "not a host name"),
+    (f"{COMMIT}.tar.gz", f"{COMMIT}%2f..%2fx.tar.gz", "url", "letters, digits"),
+    (f"{COMMIT}.tar.gz", f"{COMMIT}%0aRUN", "url", "letters, digits"),
+    (f"{COMMIT}.tar.gz", f"{COMMIT} x.tar.gz", "url", "blanks"),
+    ("base:1", "base:1\\nRUN x", "reference", "as `FROM` takes it"),
+    ("base:1", "base:1 AS x", "reference", "as `FROM` takes it"),
+    ('licence = "MIT"', 'licence = "\\u001b[31m"', "licence", "plain text"),
+    ("size = 9000", "size = 9000000000000", "size", "to 1099511627776"),
+    (TWO_HASH, ONE_HASH, '[[wheel]]\nname = "kernel-two"', "sha256"),
     ('licence = "MIT"\nrecipes = ["base"', 'licence = "MIT\nrecipes = ["base"', "licence", "TOML"),
 ]  # fmt: skip
 
@@ -81,3 +95,16 @@ def test_of_leaves_the_rows_of_one_recipe(sources: Sources) -> None:
     ]  # fmt: skip
     assert sources.manifest.of("release").downloads == ()
     assert len(sources.manifest.of("release").base) == 1
+
+
+def test_the_same_manifest_or_row_twice_is_refused(sources: Sources, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="twice"):
+        load_manifest(sources.path, tmp_path / "." / "sources.toml")
+    (tmp_path / "other.toml").write_text(TEXT)
+    with pytest.raises(UsageError, match=f"component 'engine' again .see {sources.path}:"):
+        load_manifest(sources.path, tmp_path / "other.toml")
+
+
+def test_a_fix_names_the_manifest_it_is_for(sources: Sources) -> None:
+    assert SHIPPED.fetch_command == "tetraspark fetch"
+    assert sources.manifest.of("canary").fetch_command.endswith(f" --manifest {sources.path}")

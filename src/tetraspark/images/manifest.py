@@ -1,69 +1,28 @@
 """The sources manifest as a value: base images, archives and wheels, each with its hash."""
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from tetraspark.errors import UsageError
+from tetraspark.errors import Problem, UsageError
+from tetraspark.images.fields import Commit, Digest, Line, Reference, Sha256, Url, Word, file_name
 from tetraspark.site.document import parse_toml
 from tetraspark.site.explain import explain
-from tetraspark.site.finding import Finding
-from tetraspark.site.keypath import KeyPath
 from tetraspark.site.load import sorted_problems
 from tetraspark.site.section import Section, refusal
 from tetraspark.site.source import Source, read_source
 
 Recipe = Literal["base", "canary", "canary-roce", "release"]
 SHIPPED = ("sources.toml", "release.toml")
+LARGEST = 1 << 40
+"""Bytes of a file, at most."""
 
 
-def _pattern(pattern: str, what: str, fix: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise refusal(f"{text[:100]!r}", what, fix)
-        return text
-
-    return AfterValidator(check)
-
-
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.username or parts.password or parts.query or parts.fragment:
-        wanted = "a URL without credentials, query or fragment: it is public"
-        raise refusal(f"URL of {parts.hostname} with more in it", wanted, "shorten it")
-    if parts.scheme != "https" or not parts.hostname or not file_name(text):
-        raise refusal(f"URL {text!r}", "https://HOST/…/FILE", "correct it")
-    return text
-
-
-def file_name(url: str) -> str:
-    """Return the last part of a URL's path."""
-    return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
-
-
-Sha256 = Annotated[
-    str, _pattern(r"[0-9a-f]{64}", "a sha256: 64 lower-case hex digits", "sha256sum FILE")
-]
-Digest = Annotated[
-    str,
-    _pattern(
-        r"sha256:[0-9a-f]{64}",
-        "`sha256:` and 64 hex digits",
-        "docker buildx imagetools inspect REFERENCE",
-    ),
-]
-Commit = Annotated[
-    str, _pattern(r"[0-9a-f]{40}", "a whole commit: 40 hex digits", "git rev-parse REF")
-]
-Word = Annotated[
-    str, _pattern(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a-z, 0-9, `-` and `.`", "rename it")
-]
-Url = Annotated[str, AfterValidator(_url)]
 Recipes = Annotated[tuple[Recipe, ...], Field(min_length=1)]
 
 
@@ -71,10 +30,10 @@ class Base(Section):
     """An image to build on, pinned by digest."""
 
     component: Word = Field(description="name of the row")
-    reference: str = Field(description="name and tag, for people: the digest decides")
+    reference: Reference = Field(description="name and tag, for people: the digest decides")
     digest: Digest = Field(description="digest of the image for the platform")
     platform: Literal["linux/arm64", "linux/amd64"] = Field(description="what it runs on")
-    licence: str = Field(description="under which terms")
+    licence: Line = Field(description="under which terms")
     recipes: Recipes = Field(description="recipes it is the base of")
 
     @property
@@ -88,8 +47,10 @@ class File(Section):
 
     url: Url = Field(description="https URL")
     sha256: Sha256 = Field(description="sha256 of the file")
-    size: int | None = Field(default=None, ge=1, description="bytes, where the source states them")
-    licence: str = Field(description="under which terms")
+    size: int | None = Field(
+        default=None, ge=1, le=LARGEST, description="bytes, where the source states them"
+    )
+    licence: Line = Field(description="under which terms")
     recipes: Recipes = Field(description="recipes that use it")
 
     @property
@@ -135,7 +96,9 @@ class Wheel(File):
 
 
 class Manifest(Section):
-    """All rows; no two are of the same component, file or hash within a recipe."""
+    """All rows; no two are of the same component, file name or hash."""
+
+    _paths: tuple[Path, ...] = PrivateAttr(())
 
     base: tuple[Base, ...] = Field(default=(), description="images to build on")
     source: tuple[Archive, ...] = Field(default=(), description="archives")
@@ -146,13 +109,21 @@ class Manifest(Section):
         """Every file to download, in the order of the manifest."""
         return (*self.source, *self.wheel)
 
+    @property
+    def fetch_command(self) -> str:
+        """`tetraspark fetch` as a fix has it: with the files this was read from, if not ours."""
+        own = (f"--manifest {shlex.quote(str(path))}" for path in self._paths)
+        return " ".join(("tetraspark fetch", *own))
+
     def of(self, recipe: str) -> "Manifest":
         """Return the rows of one recipe."""
-        return Manifest(
+        found = Manifest(
             base=tuple(row for row in self.base if recipe in row.recipes),
             source=tuple(row for row in self.source if recipe in row.recipes),
             wheel=tuple(row for row in self.wheel if recipe in row.recipes),
         )
+        found._paths = self._paths
+        return found
 
 
 def load_manifest(*paths: Path) -> Manifest:
@@ -162,8 +133,19 @@ def load_manifest(*paths: Path) -> Manifest:
     """
     if not paths:
         with as_file(files("tetraspark.images")) as folder:
-            return load_manifest(*(folder / name for name in SHIPPED))
-    parts = [_load(read_source(path)) for path in paths]
+            return _joined(tuple(folder / name for name in SHIPPED))
+    found = _joined(paths)
+    found._paths = paths
+    return found
+
+
+def _joined(paths: tuple[Path, ...]) -> Manifest:
+    resolved = [path.resolve() for path in paths]
+    again = next((one for at, one in enumerate(resolved) if one in resolved[:at]), None)
+    if again is not None:
+        raise UsageError(Problem("--manifest", f"{again} twice", "each once", "name it once"))
+    first: dict[str, str] = {}
+    parts = [_load(read_source(path), first) for path in paths]
     return Manifest(
         base=tuple(row for part in parts for row in part.base),
         source=tuple(row for part in parts for row in part.source),
@@ -171,28 +153,38 @@ def load_manifest(*paths: Path) -> Manifest:
     )
 
 
-def _load(source: Source) -> Manifest:
+def _load(source: Source, first: dict[str, str]) -> Manifest:
+    """Read one manifest; `first` has where each name and hash was seen before."""
     document, keys = parse_toml(source)
     try:
         manifest = Manifest.model_validate(document)
     except ValidationError as error:
-        findings = explain(error, Manifest)
-    else:
-        findings = list(_repeats(document))
-        if not findings:
-            return manifest
-    raise UsageError(*sorted_problems(source, keys.lines, findings))
+        problems = sorted_problems(source, keys.lines, explain(error, Manifest))
+        raise UsageError(*problems) from None
+    problems = []
+    for kind, index, row in _rows(manifest):
+        where = source.where(keys.lines[(kind, index)])
+        for seen in _marks(kind, row):
+            if seen in first:
+                fix = "delete one, or join their recipes"
+                text = f"{seen} again (see {first[seen]})"
+                problems.append(Problem(where, text, "each component, file and hash once", fix))
+                break
+            first[seen] = where
+    if problems:
+        raise UsageError(*problems)
+    return manifest
 
 
-def _repeats(document: Mapping[str, Any]) -> list[Finding]:
-    """Find two rows of one component."""
-    found, first = [], dict[str, KeyPath]()
-    for kind in ("base", "source", "wheel"):
-        for index, row in enumerate(document.get(kind, ())):
-            path: KeyPath = (kind, index)
-            name = row.get("component") or f"{row['name']}-{row['version']}"
-            if name in first:
-                seen, fix = f"component {name!r} again", "delete one, or join their recipes"
-                found.append(Finding(path, seen, "each component once", fix, (first[name],)))
-            first.setdefault(name, path)
-    return found
+def _rows(manifest: Manifest) -> Iterator[tuple[str, int, Base | Archive | Wheel]]:
+    yield from (("base", index, row) for index, row in enumerate(manifest.base))
+    yield from (("source", index, row) for index, row in enumerate(manifest.source))
+    yield from (("wheel", index, row) for index, row in enumerate(manifest.wheel))
+
+
+def _marks(kind: str, row: Base | Archive | Wheel) -> Iterator[str]:
+    """Yield what no other row may have."""
+    yield f"component {row.component!r}"
+    if not isinstance(row, Base):
+        yield f"{kind} file {row.file!r}"
+        yield f"sha256 {row.sha256}"

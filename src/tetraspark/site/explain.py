@@ -26,10 +26,8 @@ def explain(error: ValidationError, root: type[BaseModel] = Site) -> list[Findin
     """
     items = [item for item in error.errors() if item["type"] != CROSS_CHECK]
     # a list whose elements are all at fault is also "too short"
-    inner = {item["loc"][:1] for item in items if len(item["loc"]) > 1}
-    return [
-        _finding(i, root) for i in items if i["type"] != "too_short" or i["loc"][:1] not in inner
-    ]
+    inner = {item["loc"][:end] for item in items for end in range(1, len(item["loc"]))}
+    return [_finding(i, root) for i in items if i["type"] != "too_short" or i["loc"] not in inner]
 
 
 def schema_keys(root: type[BaseModel] = Site) -> list[KeyPath]:
