@@ -1,10 +1,8 @@
 """`tetraspark engine check`: is this the engine that the plugin was written for?"""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from tetraspark.cli.line import Json
@@ -27,8 +25,12 @@ def main() -> None:
 @engine.command()
 def check(
     sglang: Annotated[
-        Path | None,
-        typer.Option("--sglang", help="Wheel, unpacked wheel or checkout; else the installed one."),
+        str | None,
+        typer.Option(
+            "--sglang",
+            metavar="PATH",
+            help="Wheel, unpacked wheel or checkout; else the installed one.",
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show every target.")] = False,
     json: Json = False,
@@ -41,8 +43,8 @@ def check(
         with err.status("reading the engine"):
             report = check_engine(open_tree(sglang))
     except TreeError as error:
-        where, fix = str(sglang or "sglang"), "pip download --no-deps sglang==0.5.23"
-        raise UsageError(Problem(where, error.seen, error.wanted, fix)) from error
+        where = "sglang" if sglang is None else sglang or "--sglang"
+        raise UsageError(Problem(where, error.seen, error.wanted, error.fix)) from error
     print_json(report.as_dict()) if json else _print(report, every)
     if not report.ok:
         raise typer.Exit(1)
@@ -52,7 +54,7 @@ def _print(report: EngineReport, every: bool) -> None:
     out.print(f"sglang {report.version or 'of unknown version'} at {report.where}", markup=False)
     shown = [one for one in report.findings if every or one.verdict != "found"]
     if shown:
-        out.print(_table(shown))
+        out.print(_rows(shown))
     for pin in report.pins:
         if pin.verdict == "differs":
             text = f"{pin.package}: {pin.asked} with this engine, written for {pin.wanted}"
@@ -60,14 +62,15 @@ def _print(report: EngineReport, every: bool) -> None:
     out.print(_summary(report))
 
 
-def _table(shown: list[Finding]) -> Table:
-    table = Table("verdict", "use", "target", box=None, pad_edge=False)
+def _rows(shown: list[Finding]) -> Text:
+    """Return a row a target: no table, which would cut or fold a name that is to be copied."""
+    text = Text.assemble((f"{'verdict':<9}{'use':<9}target", "bold"))
     for one in shown:
-        target = Text(one.target.path)
+        text.append(f"\n{one.verdict:<9}", style=COLOURS[one.verdict])
+        text.append(f"{use_of(one):<9}{one.target.path}")
         if one.verdict != "found":
-            target.append(f"\n{one.detail}; re-check {one.target.adapter}", style="dim")
-        table.add_row(Text(one.verdict, style=COLOURS[one.verdict]), use_of(one), target)
-    return table
+            text.append(f"\n{'':<18}{one.detail}; re-check {one.target.adapter}", style="dim")
+    return text
 
 
 def _summary(report: EngineReport) -> Text:

@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 
+from tetraspark.engine.metadata import printable
 from tetraspark.engine.tree import PACKAGE, Tree
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -43,7 +44,8 @@ class Definitions:
     def of_file(self, file: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
         """Yield the dotted path, the names inside the module and the source of each definition."""
         lines, body = self._parse(file)
-        module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        stem = printable(file.removesuffix(".py").removesuffix("/__init__"))
+        module = stem.replace("/", ".")
         for names, node in _walk(body, ()):
             yield ".".join((PACKAGE, module, *names)), names, _source(lines, node)
 

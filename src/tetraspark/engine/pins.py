@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from email.parser import HeaderParser
 from typing import Literal
 
+from tetraspark.engine.metadata import headers, normalised, printable
 from tetraspark.engine.tree import PACKAGE
 
 PINS = {
@@ -17,7 +17,11 @@ PINS = {
 }
 """Package -> version; those of the METADATA of sglang 0.5.23 whose kernels the hooks sit on."""
 
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)")
+# Name, [extras], condition with or without brackets, marker: `packaging` may not be there.
+_REQUIREMENT = re.compile(
+    r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?", re.DOTALL
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,17 @@ def read_pins(metadata: str | None) -> list[Pin]:
 
 
 def _asked(metadata: str) -> dict[str, str]:
-    """Return what each package must be: a version, or a condition such as `>=2.9`."""
-    headers = HeaderParser().parsestr(metadata)
-    found = {}
-    for line in headers.get_all("Requires-Dist", []):
-        match = _REQUIREMENT.match(line)
+    """Return what each package must be: a version, or a condition such as `>=2.9`.
+
+    A package required more than once, for several machines, has every condition in its value.
+    """
+    fields = headers(metadata)
+    found: dict[str, list[str]] = {}
+    for line in fields.get_all("Requires-Dist", []):
+        match = _REQUIREMENT.match(str(line))
         # The engine's extras name the engine itself, and other versions for other machines.
-        if match is not None and "extra ==" not in line:
-            name = re.sub(r"[-_.]+", "-", match[1]).lower()
-            found[name] = match[2].strip().removeprefix("==") or "any version"
-    return found | {PACKAGE: str(headers.get("Version", ""))}
+        if match is not None and not re.search(r"\bextra\b", _QUOTED.sub("", match[3] or "")):
+            asked = re.sub(r"^={2,3}", "", "".join(match[2].split())) or "any version"
+            found.setdefault(normalised(match[1]), []).append(asked)
+    found[PACKAGE] = [str(fields.get("Version", "")).strip()]
+    return {name: printable(", ".join(dict.fromkeys(all_))) for name, all_ in found.items()}

@@ -5,28 +5,21 @@ any other.
 """
 
 import importlib.util
-import tomllib
+import stat
 import zipfile
-import zlib
-from email.parser import HeaderParser
 from pathlib import Path
 from typing import Protocol
+
+from tetraspark.engine.metadata import named, printable, project_metadata
+from tetraspark.engine.tree_error import TreeError as TreeError
+from tetraspark.engine.tree_error import look_at, reading, unpacking
 
 PACKAGE = "sglang"
 METADATA = ".dist-info/METADATA"
 # Relative to what a person names: the package itself, what holds it, a checkout of the sources.
 INSIDE = ("", PACKAGE, f"python/{PACKAGE}")
-# What the zip module raises for damage, encryption and unknown compression.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-
-
-class TreeError(ValueError):
-    """What was named is no engine; `seen` and `wanted` are for a person."""
-
-    def __init__(self, seen: str, wanted: str) -> None:
-        self.seen = seen
-        self.wanted = wanted
-        super().__init__(f"{seen}; wanted: {wanted}")
+# Many times the largest file of the engine: what says it is larger is not unpacked.
+MEMBER_BYTES = 16 << 20
 
 
 class Tree(Protocol):
@@ -49,70 +42,80 @@ class FolderTree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.where = str(root)
+        self.where = printable(str(root), 4096)
 
     def read(self, file: str) -> str | None:
         """Return a file's text, or None."""
         path = self.root / file
-        try:
+        with reading(path):
             return path.read_bytes().decode(errors="replace") if path.is_file() else None
-        except OSError as error:
-            raise TreeError(f"{path}: {error.strerror}", "a file that can be read") from error
 
     def files(self) -> list[str]:
         """Return the path of every Python file below the folder."""
-        return sorted(path.relative_to(self.root).as_posix() for path in self.root.rglob("*.py"))
+        with reading(self.root):
+            return sorted(
+                path.relative_to(self.root).as_posix() for path in self.root.rglob("*.py")
+            )
 
     def metadata(self) -> str | None:
         """Return METADATA of the one distribution beside the folder; of several, none is sure.
 
         A checkout has a pyproject.toml in its place, with the same requirements and no version.
         """
-        found = list(self.root.parent.glob(f"{PACKAGE}-*{METADATA}"))
-        if len(found) == 1:
-            return found[0].read_text(encoding="utf-8", errors="replace")
-        project = self.root.parent / "pyproject.toml"
-        return None if found or not project.is_file() else _requirements(project)
+        beside = self.root.resolve().parent
+        with reading(beside):
+            texts = [_text(path) for path in beside.glob(f"*{METADATA}") if _may_be_ours(path)]
+            found = [text for text in texts if named(text) == PACKAGE]
+            if found:
+                return found[0] if len(found) == 1 else None
+            project = beside / "pyproject.toml"
+            return project_metadata(_text(project), PACKAGE) if project.is_file() else None
 
 
-def _requirements(project: Path) -> str | None:
-    """Return what a pyproject.toml requires, in the words of METADATA; None when it says none."""
-    try:
-        table = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
-        lines = [f"Requires-Dist: {requirement}" for requirement in table["dependencies"]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return "\n".join(lines)
+def _may_be_ours(metadata: Path) -> bool:
+    """Tell by a folder's name, so that the METADATA of a whole site-packages is not read."""
+    return metadata.parent.name.lower().startswith(f"{PACKAGE}-")
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise TreeError(f"{path}: not a regular file", "METADATA", look_at(path))
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 class WheelTree:
     """A wheel, read where it lies. Raises TreeError for any other file."""
 
     def __init__(self, path: Path) -> None:
-        self.where = str(path)
-        try:
+        self.where = printable(str(path), 4096)
+        with reading(path), path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise TreeError("no zip archive", "a wheel")
+        with unpacking():
             self._zip = zipfile.ZipFile(path)
-        except (*ZIP_ERRORS, OSError) as error:
-            raise TreeError(f"no zip archive that can be read: {error}", "a wheel") from error
         self._names = frozenset(self._zip.namelist())
         self._metadata = self._whole_metadata()
 
     def _whole_metadata(self) -> str:
-        names = [name for name in self._names if name.endswith(METADATA) and name.count("/") == 1]
-        if len(names) != 1:
+        names = [n for n in self._zip.namelist() if n.endswith(METADATA) and n.count("/") == 1]
+        if not names:
             raise TreeError("a zip archive, but no wheel: no METADATA", f"a wheel of {PACKAGE}")
+        if len(names) > 1:
+            seen = f"{len(names)} METADATA files: {', '.join(sorted(names))}"
+            raise TreeError(seen, "a wheel of one distribution")
         text = self._text(names[0])
-        name = HeaderParser().parsestr(text)["Name"]
+        name = named(text)
         if name != PACKAGE:
             raise TreeError(f"a wheel of {name or 'nothing'}", f"a wheel of {PACKAGE}")
         return text
 
     def _text(self, name: str) -> str:
-        try:
+        with unpacking(name):
+            size = self._zip.getinfo(name).file_size
+            if size > MEMBER_BYTES:
+                wanted = f"files of {MEMBER_BYTES} bytes at most"
+                raise TreeError(f"{name} is {size} bytes", wanted)
             return self._zip.read(name).decode(errors="replace")
-        except ZIP_ERRORS as error:
-            seen = f"a damaged archive: {name}: {error}"
-            raise TreeError(seen, "a whole wheel; download it again") from error
 
     def read(self, file: str) -> str | None:
         """Return a file's text, or None."""
@@ -141,7 +144,7 @@ def package_root(package: str) -> Path | None:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def open_tree(path: Path | None) -> Tree:
+def open_tree(path: str | Path | None) -> Tree:
     """Open a wheel, a folder (unpacked wheel, checkout, or the package), or the installed engine.
 
     Raises TreeError for anything else.
@@ -151,10 +154,23 @@ def open_tree(path: Path | None) -> Tree:
         if root is None:
             raise TreeError("not installed", f"{PACKAGE}, or the path of a wheel or a folder")
         return FolderTree(root)
-    if not path.is_dir():
-        if not path.exists():
-            raise TreeError("no such file or folder", f"a wheel or a folder of {PACKAGE}")
+    if not str(path):
+        raise TreeError("no path", f"a wheel or a folder of {PACKAGE}")
+    with reading(Path(path)):
+        return _open_named(Path(path))
+
+
+def _open_named(path: Path) -> Tree:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TreeError("no such file or folder", f"a wheel or a folder of {PACKAGE}") from error
+    if stat.S_ISREG(mode):
         return WheelTree(path)
+    if not stat.S_ISDIR(mode):
+        # To open a pipe is to wait for its writer.
+        wanted = f"a wheel or a folder of {PACKAGE}"
+        raise TreeError("not a regular file", wanted, look_at(path))
     for inside in INSIDE:
         if (path / inside / "__init__.py").is_file() and (path / inside / "srt").is_dir():
             return FolderTree(path / inside)
