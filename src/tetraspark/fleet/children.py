@@ -25,7 +25,6 @@ class Children:
         stdin: bytes | Path | None = None,
         on_line: OnLine | None = None,
         env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
     ) -> Result:
         """Run a program; `timeout` in seconds, and its output decoded as UTF-8.
 
@@ -33,7 +32,7 @@ class Children:
         when it cannot be started.
         """
         with _opened(stdin) as source:
-            process = self._start(argv, source, env, cwd)
+            process = self._start(argv, source, env)
         streams = (process.stdout, process.stderr)
         texts: tuple[list[str], list[str]] = ([], [])
         tell = None if on_line is None else _one_at_a_time(on_line)
@@ -64,7 +63,6 @@ class Children:
         argv: Sequence[str],
         source: IO[bytes],
         env: Mapping[str, str] | None,
-        cwd: Path | None,
     ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._ended:
@@ -75,7 +73,6 @@ class Children:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=env,
-                cwd=cwd,
             )
             self._running.add(process)
         return process

@@ -2,8 +2,9 @@
 
 import re
 
-# Colours and other sequences of terminals (ECMA-48: CSI, and two-character escapes).
-ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+# Colours, titles and other sequences of terminals (ECMA-48: CSI, the strings that BEL or ST end,
+# two-character escapes).
+ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(\x07|\x1b\\)|[@-Z\\-_])")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

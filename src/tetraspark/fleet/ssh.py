@@ -10,15 +10,17 @@ import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tetraspark.errors import RunError
+from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.children import Children
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
+from tetraspark.fleet.control_folder import ControlFolder
 from tetraspark.fleet.login import Login
+from tetraspark.fleet.plain import plain
 from tetraspark.fleet.rsync_failure import rsync_problem
 from tetraspark.fleet.ssh_failure import (
     SSH_FAILED,
@@ -33,10 +35,10 @@ CONNECT_SECONDS = 10
 OPEN_SECONDS = 30.0
 ALIVE_SECONDS = 30
 """How long a node may be silent before its session counts as dead."""
+TRANSFER_SECONDS = 2 * ALIVE_SECONDS
+"""How long rsync may move nothing, by default."""
 IDLE_SECONDS = 60
 """How long a session outlives a killed launcher."""
-# A socket's path has 108 bytes (unix(7)), and ssh appends 17 to it while it opens one.
-SOCKET_PATH_BYTES = 90
 
 # One hop, one quoting: the login shell takes the line apart into the same words again, and `exec`
 # keeps it from taking the first one for a keyword, an assignment or a builtin of its own.
@@ -55,8 +57,8 @@ class SshRunner:
         self._children = Children()
         self._locks = {node: threading.Lock() for node in self._logins}
         self._open: set[str] = set()
-        self._folder = tempfile.TemporaryDirectory(prefix="ts-", dir=_socket_home())
-        self.folder = self._folder.name
+        self._folder = ControlFolder()
+        self.folder = self._folder.path
 
     def __enter__(self) -> Self:
         return self
@@ -70,31 +72,27 @@ class SshRunner:
         self.close()
 
     def run(self, node: str, command: NodeCommand, on_line: OnLine | None = None) -> Result:
-        """Run a command on a node, as NodeRunner says."""
+        """Run a command on a node, as NodeRunner says.
+
+        Lines and stderr come without terminal codes, stdout as it is.
+        """
         login = self._session(node)
         argv = [*self._ssh(login), "--", login.host, PREFIX + shlex.join(command.argv)]
         result = self._run(login, argv, command.timeout, command.stdin, on_line)
         if result.rc == SSH_FAILED:
-            raise RunError(ssh_problem(login, command.argv[0], result.stderr, opened=True))
+            problem = ssh_problem(login, command.argv[0], result.stderr, opened=True)
+            raise _told(problem, result.stderr)
         return result
 
     def copy(self, node: str, folder: Path, target: str, timeout: float) -> None:
-        """Copy a folder with rsync, as NodeRunner says. There are no rules: all of it is wanted.
-
-        By checksum, because a file that was changed on the node with its size and time kept would
-        pass for the right one.
-        """
+        """Copy a folder with rsync, as NodeRunner says. There are no rules: all of it is wanted."""
         login = self._session(node)
-        argv = [
-            *("rsync", "--recursive", "--links", "--perms", "--times", "--checksum", "--delete"),
-            *("--timeout", str(self._alive * 2), "--rsh", shlex.join(self._ssh(login))),
-            *("--", "./", f"{login.host}:{target}/"),
-        ]
-        result = self._run(login, argv, timeout, cwd=folder)
+        argv = rsync_words(login, folder, target, self._ssh(login), self._alive * 2)
+        result = self._run(login, argv, timeout)
         if result.rc == SSH_FAILED:
-            raise RunError(ssh_problem(login, "rsync", result.stderr, opened=True))
+            raise _told(ssh_problem(login, "rsync", result.stderr, opened=True), result.stderr)
         if result.rc:
-            raise RunError(rsync_problem(login, result.rc, result.stderr, target))
+            raise _told(rsync_problem(login, result.rc, result.stderr, target), result.stderr)
 
     def interrupt(self) -> None:
         """End what runs now, as NodeRunner says: its callers get an error."""
@@ -113,7 +111,7 @@ class SshRunner:
                     check=False,
                     timeout=OPEN_SECONDS,
                 )
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _session(self, node: str) -> Login:
         """Open the session of a node, unless it is open."""
@@ -146,11 +144,11 @@ class SshRunner:
             except OSError as error:
                 raise RunError(not_here(argv[0], error)) from error
             said.seek(0)
-            text = said.read().decode(errors="replace")
+            text = plain(said.read().decode(errors="replace"))
         if done.returncode == SSH_FAILED:
-            raise RunError(ssh_problem(login, "login", text, opened=False))
+            raise _told(ssh_problem(login, "login", text, opened=False), text)
         if done.returncode:
-            raise RunError(no_shell(login, done.returncode, text))
+            raise _told(no_shell(login, done.returncode, text), text)
 
     def _ssh(self, login: Login, **more: str) -> list[str]:
         """Return ssh and its options for a node, without destination and command."""
@@ -159,7 +157,7 @@ class SshRunner:
             "ConnectTimeout": str(CONNECT_SECONDS),
             "ServerAliveInterval": str(self._alive // 3),
             "ServerAliveCountMax": "3",
-            "ControlPath": f"{self._folder.name}/{list(self._logins).index(login.node)}",
+            "ControlPath": f"{self.folder}/{list(self._logins).index(login.node)}",
             "ControlMaster": "no",
             # What a person's configuration may add for a person's sessions.
             "ClearAllForwardings": "yes",
@@ -176,27 +174,43 @@ class SshRunner:
         timeout: float,
         stdin: bytes | Path | None = None,
         on_line: OnLine | None = None,
-        cwd: Path | None = None,
     ) -> Result:
         what = argv[0] if argv[0] != "ssh" else argv[-1].removeprefix(PREFIX)
+        tell = None if on_line is None else lambda line: on_line(plain(line))
         try:
-            return self._children.run(argv, timeout, stdin, on_line, _environment(), cwd)
+            result = self._children.run(argv, timeout, stdin, tell, _environment())
         except subprocess.TimeoutExpired as error:
             raise RunError(too_slow(login, what, timeout)) from error
         except InterruptedError as error:
             raise RunError(interrupted(login, what)) from error
         except FileNotFoundError as error:
             raise RunError(not_here(argv[0], error)) from error
+        return Result(result.rc, result.stdout, plain(result.stderr))
+
+
+def rsync_words(
+    login: Login, folder: Path, target: str, ssh: Sequence[str], timeout: int
+) -> list[str]:
+    """Return the command that makes a folder of a node equal to a local one, with an absolute path.
+
+    `ssh` is what rsync reaches the node with; `timeout` in seconds without any transfer. By
+    checksum, because a file that was changed on the node with its size and time kept would pass
+    for the right one.
+    """
+    return [
+        *("rsync", "--recursive", "--links", "--perms", "--times", "--checksum", "--delete"),
+        *("--timeout", str(timeout), "--rsh", shlex.join(ssh)),
+        *("--", f"{folder.absolute()}/", f"{login.host}:{target}/"),
+    ]
+
+
+def _told(problem: Problem, text: str) -> RunError:
+    """Return the error with all that the program said as its note, for a log."""
+    error = RunError(problem)
+    error.add_note(text.strip())
+    return error
 
 
 def _environment() -> dict[str, str]:
     """Return the caller's environment with messages in English, which are read here."""
     return os.environ | {"LC_ALL": "C.UTF-8"}
-
-
-def _socket_home() -> str:
-    """Return a folder short enough for sockets: the user's runtime folder, or /tmp."""
-    for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()):
-        if folder and os.access(folder, os.W_OK) and len(folder) < SOCKET_PATH_BYTES - 20:
-            return folder
-    return "/tmp"
