@@ -114,6 +114,7 @@ class Workshop:
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "TETRASPARK_STATE": str(self.folder / "state"),
             "TETRASPARK_MIRROR": self.web.url,
+            "TETRASPARK_MANIFEST": str(self.manifest),
             "TETRASPARK_SITE": str(self.site),
             "NETRC": str(self.folder / "netrc"),
             "COLUMNS": "200",
@@ -121,9 +122,9 @@ class Workshop:
         return os.environ | own
 
     def argv(self, verb: str, *words: str) -> list[str]:
-        """Return the argv of a verb with the manifest; a checkout with changes may build."""
-        dirty = ["--allow-dirty"] if verb == "build" else []
-        return [str(COMMAND), verb, "--manifest", str(self.manifest), *dirty, *words]
+        """Return the argv of a verb; a checkout with changes may build."""
+        dirty = ["--allow-dirty"] if verb == "build" and "--check-pins" not in words else []
+        return [str(COMMAND), verb, *dirty, *words]
 
     def run(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a verb to its end."""

@@ -136,6 +136,10 @@ def test_nodes_that_are_away_full_or_without_docker_do_not_stop_the_others(
     nodes = by_node(found)
     assert [one["ok"] for one in nodes.values()] == [True, False, False, False]
     assert nodes["spark1"]["phase"] == "done"
+    log = Path(nodes["spark2"]["log"]).read_text()
+    assert "== reach: docker version" in log and "ssh: connect to host 10.99.0.2" in log
+    assert "Cannot connect to the Docker daemon" in Path(nodes["spark3"]["log"]).read_text()
+    assert "no space left on device" in Path(nodes["spark4"]["log"]).read_text().lower()
     assert nodes["spark2"]["phase"] == nodes["spark3"]["phase"] == "reach"
     # Where an earlier test has left the same context, there is nothing to copy.
     assert nodes["spark4"]["phase"] in ("copy", "build")
@@ -147,15 +151,20 @@ def test_nodes_that_are_away_full_or_without_docker_do_not_stop_the_others(
     assert report(shop)["ok"]
 
 
-def test_an_interrupt_ends_the_build(fleet: Fleet, shop: Workshop) -> None:
-    argv = shop.argv("build", "--no-cache", "--node", "spark1")
-    with subprocess.Popen(argv, env=shop.env, stderr=subprocess.PIPE, text=True) as build:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_ends_the_build(
+    fleet: Fleet, shop: Workshop, number: signal.Signals, code: int
+) -> None:
+    argv = shop.argv("build", "--no-cache", "--node", "spark1", "--json")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, env=shop.env, stdout=pipe, stderr=pipe, text=True) as build:
         assert build.stderr is not None
         assert any("spark1 build: step 3/" in line for line in build.stderr)
         begun = time.monotonic()
-        build.send_signal(signal.SIGINT)
-        said = build.stderr.read()
-    assert build.returncode == 130, said
+        build.send_signal(number)
+        printed, said = build.communicate()
+    assert build.returncode == code, said
+    assert json.loads(printed) == {"ok": False, "interrupted": True, "problems": []}
     assert time.monotonic() - begun < 15
     assert "interrupted" in said
     assert not (shop.folder / "cache/tetraspark/contexts/ring").exists()
@@ -228,25 +237,6 @@ def test_a_login_that_may_not_use_docker(fleet: Fleet, shop: Workshop) -> None:
     problem = by_node(report(shop, "--node", "spark1", code=1))["spark1"]["problems"][0]
     assert problem["seen"].startswith("reach: no permission: ")
     assert "usermod -aG docker alice" in problem["fix"]
-
-
-def test_a_plan_does_nothing(fleet: Fleet, base: str, web: Web, tmp_path: Path) -> None:
-    shop = Workshop(tmp_path, "planned", web, base)
-    shop.fill()
-    plan = report(shop, "--dry-run", "--node", "spark2", "--no-cache")
-    assert plan["nodes"] == [{"node": "spark2", "ssh": "root@10.99.0.2"}]
-    command = next(one for one in plan["commands"] if "build" in one)
-    assert command[:4] == ["docker", "build", "--network=none", "--no-cache"]
-    assert command[-3:-1] == ["--tag", "tetraspark:planned"]
-    people = shop.build("--dry-run")
-    assert "docker image inspect tetraspark:planned" in people.stdout
-    assert not any((node.root / "root/.cache/tetraspark/planned").exists() for node in fleet.nodes)
-
-
-def test_unknown_nodes_are_bad_usage(shop: Workshop) -> None:
-    done = shop.build("--node", "spark9")
-    assert done.returncode == 2
-    assert "one of spark1, spark2, spark3, spark4" in done.stderr
 
 
 def page_commands() -> list[str]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tetraspark.cli.output import err, out, print_problems
-from tetraspark.fleet.command import NodeCommand
+from tetraspark.fleet.plain import plain
 from tetraspark.images.build import BuildReport
 from tetraspark.images.build_plan import BuildPlan
 from tetraspark.images.node_build import Progress
@@ -59,14 +59,15 @@ def _line(progress: Progress) -> str:
 
 
 def print_build_plan(plan: BuildPlan) -> None:
-    """Print what a build would do, each command ready to paste."""
+    """Print what a build would do: each command in order, above it where and when it runs."""
     out.print(f"image {plan.tag}, recipe {plan.recipe}, on {plan.base}", markup=False)
-    out.print(f"context {plan.tree_sha256}: {plan.files} files, to ~/{plan.staging}", markup=False)
+    out.print(f"context {plan.tree_sha256}: {plan.files} files", markup=False)
+    out.print(f"  written to {plan.context} of this machine while the build runs", markup=False)
     for login in plan.nodes:
-        out.print(f"  {login.node}: ssh {login}", markup=False)
-    out.print("on each node:")
-    for command in plan.commands:
-        out.print(f"  {NodeCommand(command)}", markup=False)
+        out.print(f"node {login.node}: ssh {login}", markup=False)
+    for step in plan.steps:
+        out.print(f"# {step.phase}, {step.words}", markup=False)
+        out.print(str(step), markup=False)
 
 
 def print_report(report: BuildReport) -> None:
@@ -79,7 +80,8 @@ def print_report(report: BuildReport) -> None:
             continue
         image, base = one.built.image, one.built.base
         layers = f"{len(base.layers)} of the base, {len(image.layers) - len(base.layers)} built"
-        table.add_row(one.node, "built", f"{one.seconds:.1f}", image.id[7:19], layers)
+        identity = Text(plain(image.id[7:19]))
+        table.add_row(one.node, "built", f"{one.seconds:.1f}", identity, layers)
     out.print(table)
     for one in report.outcomes:
         if one.built is None:

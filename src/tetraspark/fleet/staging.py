@@ -32,13 +32,18 @@ def context_path(name: str) -> str:
     return f"{HOME}/{name}/context"
 
 
+def prepare(name: str) -> tuple[str, ...]:
+    """Return the command that makes the staging folder `name`, or refuses what is there."""
+    return ("sh", "-c", PREPARE, "prepare", f"{HOME}/{name}")
+
+
 def stage(runner: NodeRunner, node: str, folder: Path, name: str) -> str:
     """Make the staging folder `name` of a node equal to a local folder; return its path there.
 
     Raises RunError when the path there is not a staging folder of ours, or the copy failed.
     """
     home = f"{HOME}/{name}"
-    made = runner.run(node, NodeCommand(("sh", "-c", PREPARE, "prepare", home)))
+    made = runner.run(node, NodeCommand(prepare(name)))
     if made.rc == NOT_OURS:
         wanted = "a staging folder that tetraspark made: what is not in the context is deleted"
         fix = f"look at it on {node}, and move it away: mv {home} {home}.old"

@@ -10,9 +10,10 @@ from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.login import Login
 from tetraspark.images.build_log import Step
 from tetraspark.images.build_plan import BuildPlan
+from tetraspark.images.build_step import Phase
 from tetraspark.images.built import BuiltImage
 from tetraspark.images.equality import differences
-from tetraspark.images.node_build import NodeBuild, Observe, Phase
+from tetraspark.images.node_build import NodeBuild, Observe
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Outcome:
     """What came of the build on one node: an image, or problems and where it stopped.
 
     `phase` and `step` are where it stopped, `last_lines` what the step printed at its end;
-    `log` is the file with all that docker printed.
+    `log` is the file with all that ssh, rsync and docker said.
     """
 
     node: str
@@ -80,10 +81,8 @@ class BuildReport:
         }
 
 
-def build(
-    plan: BuildPlan, context: Path, runner: NodeRunner, logs: Path, observe: Observe
-) -> BuildReport:
-    """Build a written context on every node of a plan, all at once.
+def build(plan: BuildPlan, runner: NodeRunner, logs: Path, observe: Observe) -> BuildReport:
+    """Build a plan's context, which is written, on every node, all at once.
 
     A node that fails does not stop the others; its outcome says what happened. `logs` is a folder
     for one file a node. An interrupt ends what runs on the nodes and is raised again.
@@ -91,7 +90,7 @@ def build(
     logs.mkdir(parents=True, exist_ok=True)
     pool = ThreadPoolExecutor(len(plan.nodes))
     try:
-        tasks = [pool.submit(_one, plan, one, context, runner, logs, observe) for one in plan.nodes]
+        tasks = [pool.submit(_one, plan, one, runner, logs, observe) for one in plan.nodes]
         outcomes = tuple(task.result() for task in tasks)
     except BaseException:
         runner.interrupt()
@@ -105,7 +104,6 @@ def build(
 def _one(
     plan: BuildPlan,
     login: Login,
-    context: Path,
     runner: NodeRunner,
     logs: Path,
     observe: Observe,
@@ -116,7 +114,7 @@ def _one(
     with path.open("w", encoding="utf-8") as log:
         work = NodeBuild(plan, login, runner, observe, log)
         try:
-            image = work.run(context)
+            image = work.run()
         except RunError as error:
             problems = error.problems
     return Outcome(

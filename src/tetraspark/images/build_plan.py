@@ -1,20 +1,28 @@
 """The plan of a build: what will be done on every node, as a pure value."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tetraspark.fleet.login import Login
-from tetraspark.fleet.staging import context_path
+from tetraspark.fleet.ssh import TRANSFER_SECONDS, rsync_words
+from tetraspark.fleet.staging import context_path, prepare
+from tetraspark.images import contents, tree
+from tetraspark.images.build_step import BuildStep
 from tetraspark.images.context import BuildContext
 from tetraspark.images.dockerfile import ENGINE_TREE, HOME
 from tetraspark.images.manifest import Recipe
 from tetraspark.images.recipe import RECIPES
 from tetraspark.site.machines import Image
 
+TREE_SCRIPT = Path(tree.__file__)
+CONTENTS_SCRIPT = Path(contents.__file__)
+
 
 @dataclass(frozen=True)
 class BuildPlan:
     """What a build does on each node, the head first; a plan holds no secrets.
 
+    `context` is the folder that is written on this machine, and copied, while the build runs;
     `staging` is relative to the home folder of the login on each node; `labels` are what the
     image must carry; `trees` are the folders in the image that the recipe filled, the one with
     its receipt first, and empty for a user's own Dockerfile.
@@ -25,6 +33,7 @@ class BuildPlan:
     tag: str
     base: str
     platform: str
+    context: Path
     tree_sha256: str
     files: int
     labels: tuple[tuple[str, str], ...]
@@ -38,10 +47,32 @@ class BuildPlan:
         return context_path(self.line)
 
     @property
-    def commands(self) -> tuple[tuple[str, ...], ...]:
-        """The docker commands of one node, in order."""
-        found = (self.look, self.find_base, self.pull_base, self.build, self.describe)
-        return (*found, self.read) if self.trees else found
+    def steps(self) -> tuple[BuildStep, ...]:
+        """Every command of the build, in order."""
+        found = (
+            BuildStep("reach", self.look),
+            BuildStep("copy", prepare(self.line)),
+            *(BuildStep("copy", self.copy(login), node=login.node) for login in self.nodes),
+            BuildStep("verify", self.hash_copy, stdin=TREE_SCRIPT),
+            BuildStep("base", self.find_base),
+            BuildStep("base", self.pull_base, note="only where the base was not found"),
+            BuildStep("base", self.find_base, note="only after a pull"),
+            BuildStep("build", self.build),
+            BuildStep("inspect", self.describe),
+        )
+        if not self.trees:
+            return found
+        return (*found, BuildStep("inspect", self.read, stdin=CONTENTS_SCRIPT))
+
+    def copy(self, login: Login) -> tuple[str, ...]:
+        """Copy the context; here without what only keeps the session to the node open."""
+        ssh = ("ssh", "-T", *login.options)
+        return tuple(rsync_words(login, self.context, self.staging, ssh, TRANSFER_SECONDS))
+
+    @property
+    def hash_copy(self) -> tuple[str, ...]:
+        """Hash the copy on the node; the script (images/tree.py) comes in stdin."""
+        return ("python3", "-", self.staging)
 
     @property
     def look(self) -> tuple[str, ...]:
@@ -74,9 +105,10 @@ class BuildPlan:
         return {
             **asdict(self),
             "nodes": [{"node": login.node, "ssh": str(login)} for login in self.nodes],
+            "context": str(self.context),
             "labels": dict(self.labels),
             "staging": self.staging,
-            "commands": [list(command) for command in self.commands],
+            "steps": [step.as_dict() for step in self.steps],
         }
 
 
@@ -85,9 +117,10 @@ def build_plan(
     context: BuildContext,
     nodes: tuple[Login, ...],
     image: Image,
+    folder: Path,
     use_cache: bool = True,
 ) -> BuildPlan:
-    """Plan the build of an image's context on some nodes."""
+    """Plan the build of an image's context on some nodes; `folder` is where it is written here."""
     staging = context_path(line)
     command = (
         *("docker", "build", f"--network={context.network}"),
@@ -103,6 +136,7 @@ def build_plan(
         tag=context.tag,
         base=context.base,
         platform=context.platform,
+        context=folder,
         tree_sha256=context.tree_sha256,
         files=len(context.files),
         labels=context.labels,

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.command import NodeCommand, NodeRunner, OnLine, Result
@@ -11,12 +10,11 @@ from tetraspark.fleet.docker_failure import docker_problem
 from tetraspark.fleet.login import Login
 from tetraspark.fleet.plain import plain
 from tetraspark.fleet.staging import stage
-from tetraspark.images import contents, tree
 from tetraspark.images.build_log import BuildLog, Step
-from tetraspark.images.build_plan import BuildPlan
+from tetraspark.images.build_plan import CONTENTS_SCRIPT, TREE_SCRIPT, BuildPlan
+from tetraspark.images.build_step import Phase
 from tetraspark.images.built import BuiltImage, Described, parse_contents, parse_inspect
 
-Phase = Literal["wait", "reach", "copy", "verify", "base", "build", "inspect"]
 ASK_SECONDS = 120.0
 HASH_SECONDS = 1800.0
 PULL_SECONDS = 4 * 3600.0
@@ -37,7 +35,7 @@ Observe = Callable[[Progress], None]
 
 
 class NodeBuild:
-    """Builds on one node. `log` gets all that docker prints there."""
+    """Builds on one node. `log` gets each phase, and all that ssh, rsync and docker say of it."""
 
     def __init__(
         self, plan: BuildPlan, login: Login, runner: NodeRunner, observe: Observe, log: IO[str]
@@ -50,13 +48,22 @@ class NodeBuild:
         self._observe = observe
         self._log = log
 
-    def run(self, context: Path) -> BuiltImage:
-        """Build the written context. Raises RunError saying in which phase what went wrong."""
+    def run(self) -> BuiltImage:
+        """Build the context, which is written. Raises RunError naming the phase and what failed."""
+        try:
+            return self._phases()
+        except RunError as error:
+            for text in (*getattr(error, "__notes__", ()), *map(str, error.problems)):
+                self._keep(text)
+            raise
+
+    def _phases(self) -> BuiltImage:
         self._enter("reach", self.plan.look)
-        self._check_platform(self._docker(self.plan.look).stdout.strip(), "Docker of the node")
+        platform = plain(self._docker(self.plan.look).stdout).strip()
+        self._check_platform(platform, "Docker of the node")
         self._enter("copy", ("rsync", f"{self.plan.files} files"))
-        staging = stage(self._runner, self.login.node, context, self.plan.line)
-        self._enter("verify", ("tree hash of", staging))
+        staging = stage(self._runner, self.login.node, self.plan.context, self.plan.line)
+        self._enter("verify", self.plan.hash_copy)
         self._verify(staging)
         base = self._base()
         self._enter("build", self.plan.build)
@@ -67,6 +74,7 @@ class NodeBuild:
 
     def _enter(self, phase: Phase, words: tuple[str, ...]) -> None:
         self.phase = phase
+        self._keep(f"== {phase}: {' '.join(words)}")
         self._tell(None, " ".join(words))
 
     def _tell(self, step: Step | None, text: str) -> None:
@@ -79,6 +87,7 @@ class NodeBuild:
 
     def _docker(self, argv: tuple[str, ...]) -> Result:
         result = self._run(argv)
+        self._keep(result.stderr)
         if result.rc:
             raise self._failed(result)
         return result
@@ -99,10 +108,10 @@ class NodeBuild:
 
     def _verify(self, staging: str) -> None:
         """Hash the copy on the node, with the file that hashes here."""
-        script = Path(tree.__file__)
-        command = NodeCommand(("python3", "-", staging), script, HASH_SECONDS)
+        command = NodeCommand(self.plan.hash_copy, TREE_SCRIPT, HASH_SECONDS)
         result = self._runner.run(self.login.node, command)
-        seen = result.stdout.strip() if result.rc == 0 else result.stderr.strip()[-200:]
+        self._keep(result.stderr)
+        seen = plain(result.stdout).strip() if result.rc == 0 else result.stderr.strip()[-200:]
         if seen != self.plan.tree_sha256:
             raise RunError(
                 Problem(
@@ -126,7 +135,8 @@ class NodeBuild:
         return base
 
     def _pull_line(self, line: str) -> None:
-        self._tell(None, self._write(line).strip())
+        self._keep(line)
+        self._tell(None, line.strip())
 
     def _build(self) -> None:
         result = self._run(self.plan.build, BUILD_SECONDS, self._build_line)
@@ -134,16 +144,15 @@ class NodeBuild:
             raise self._failed(result)
 
     def _build_line(self, line: str) -> None:
-        line = self._write(line)
+        self._keep(line)
         step = self.reader.feed(line)
         self._tell(step or self.reader.step, "" if step else line.strip())
 
-    def _write(self, line: str) -> str:
-        """Keep a line in the log; returns it without terminal codes."""
-        line = plain(line)
-        self._log.write(line + "\n")
-        self._log.flush()
-        return line
+    def _keep(self, text: str) -> None:
+        """Keep what was said in the log, at once."""
+        if text:
+            self._log.write(text.removesuffix("\n") + "\n")
+            self._log.flush()
 
     def _describe(self, argv: tuple[str, ...]) -> Described:
         try:
@@ -156,8 +165,9 @@ class NodeBuild:
         if not self.plan.trees:
             return None, None
         self._tell(None, " ".join(self.plan.read))
-        command = NodeCommand(self.plan.read, Path(contents.__file__), HASH_SECONDS)
+        command = NodeCommand(self.plan.read, CONTENTS_SCRIPT, HASH_SECONDS)
         result = self._runner.run(self.login.node, command)
+        self._keep(result.stderr)
         if result.rc:
             raise self._failed(result)
         try:
