@@ -148,6 +148,24 @@ REFUSED = [
     (OWN + "ENV SSH_KEY abc\n", "", 6, "history"),
     (OWN + "RUN --mount=type=bind,from=nginx,target=/x ls\n", "", 6, "tags move"),
     ("FROM $BASE_IMAGE\n", "", 1, "tags move"),
+    (OWN + "RUN --mount=type=cache,target=/c --mount=type=bind,FROM=nginx ls\n", "", 6, "tags"),
+    (OWN + 'RUN --mount="type=bind,from=nginx" ls\n', "", 6, "--name=value without"),
+    (OWN + "COPY --fr\\\nom=nginx /a /b\n", "", 6, "tags move"),
+    ("FROM scratch\nFROM 0\n", "", 2, "tags move"),
+    ("FROM scratch\nCOPY --from=1 /a /b\n", "", 2, "tags move"),
+    (OWN + 'ADD ["https://x.example/a", "/a"]\n', "", 6, "nothing hashes"),
+    (OWN + "ARG U=https://x.example/a\nADD $U /a\n", "", 7, "nothing hashes"),
+    (OWN + "ADD github.com/foo/bar.git /a\n", "", 6, "nothing hashes"),
+    (OWN + "ADD nothing /a\n", "", 6, "files of the context"),
+    (OWN + "ONBUILD ADD https://x.example/a /a\n", "", 6, "a later build"),
+    ("# Syntax=docker/dockerfile:1\n" + OWN, "", 1, "Docker Hub"),
+    ("\n # escape=`\n" + OWN, "", 2, "backslash"),
+    ('{"syntax": "docker/dockerfile:1"}\n' + OWN, "", 1, "one of ADD"),
+    (OWN + "RUN true \\\x0b\nFROM nginx\n", "", 6, "blanks and tabs"),
+    ("", "", 1, "a Dockerfile"),
+    ("\\\n", "", 1, "a Dockerfile"),
+    ("ARG BASE_IMAGE\n", "", 1, "a Dockerfile"),
+    (OWN + "RUN <<EOF\nFROM the shelf\nEOF\n", "", 6, "heredocs"),
 ]
 
 
@@ -163,6 +181,7 @@ def test_an_own_dockerfile_is_refused_at_its_line(
 GOOD = [
     f"FROM {BASE} AS a\nFROM a\nCOPY --from=0 /x /y\nCOPY --from=a /x /y\n",
     "ARG BASE_IMAGE\nFROM --platform=linux/arm64 ${BASE_IMAGE} as Two\nFROM two\n",
+    "FROM scratch\nADD run.sh /\nRUN pip --from=x\nRUN echo $((1 << 2)) && cat <<< a\n",
     "FROM scratch\nENV A the key word\n# ADD https://x /y\nRUN true \\\n# a comment\n && true\n",
 ]
 
@@ -203,6 +222,18 @@ def test_links_untracked_and_clashing_files_are_refused(sources: Sources, reposi
     (repository / "image" / "files" / "x").write_text("")
     git(repository, "add", "image/Dockerfile", "image/files")
     assert "files/ in the context" in problems(sources, path)[0].seen
+
+
+def test_an_own_dockerfile_outside_a_checkout_is_refused(sources: Sources, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    (tmp_path / ".env").write_text("HF_TOKEN=hush\n")
+    (problem,) = problems(sources, site(tmp_path, "base", 'dockerfile = "Dockerfile"'))
+    assert "no git checkout" in problem.seen and "git init && git add Dockerfile" in problem.fix
+
+
+def test_files_copied_as_a_json_list_come_along(sources: Sources, repository: Path) -> None:
+    made = context(sources, own(repository, OWN + 'COPY ["files/health.py", "/opt/"]\n'))
+    assert "files/health.py" in {one.path for one in made.files}
 
 
 def test_a_dockerfile_that_is_not_there(sources: Sources, repository: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import tetraspark
 from tests.serving import ROOT
 from tetraspark.errors import UsageError
-from tetraspark.images.package import read_package, refuse_dirty, tracked_files
+from tetraspark.images.package import read_package, refuse_dirty
 from tetraspark.images.wheel import ENTRY_POINTS, make_wheel, wheel_name
 
 SOURCE = Path(tetraspark.__file__).parent
@@ -76,6 +76,17 @@ def test_a_checkout_with_changes_is_refused_and_labelled(checkout: Path, change:
     assert not any("b é" in path for path in package.files)
     with pytest.raises(UsageError, match="--allow-dirty"):
         refuse_dirty(package)
+
+
+def test_the_variables_of_a_git_hook_hide_no_change(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "other")
+    changed(checkout)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other" / ".git" / "index"))
+    assert read_package(checkout).label.endswith("-dirty")
 
 
 def test_a_checkout_that_git_cannot_read_is_told(checkout: Path) -> None:
@@ -151,10 +162,3 @@ def test_pip_installs_the_wheel_with_its_hash_and_it_knows_itself(tmp_path: Path
     changed = target / "tetraspark" / "engine" / "label.py"
     changed.write_text(changed.read_text() + "\n")
     assert ask().startswith(f'{start.replace("-wheel", "-wheel-dirty")}, ["{changed}"]')
-
-
-def test_outside_a_checkout_every_file_of_a_folder_counts(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "one").write_text("")
-    (tmp_path / "link").symlink_to("a")
-    assert tracked_files(tmp_path, tmp_path) == [tmp_path / "a" / "one", tmp_path / "link"]

@@ -17,14 +17,14 @@ from tetraspark.site.machines import Image
 
 
 def own_files(own: OwnDockerfile) -> list[ContextFile]:
-    """Return the files of the Dockerfile's folder; in a checkout, those that git tracks.
+    """Return the files of the Dockerfile's folder that git tracks.
 
     Raises UsageError for links, for a folder of the recipe's name, and for a Dockerfile that is
     not tracked itself.
     """
     folder = own.path.parent
     found = []
-    for path in tracked_files(repository_of(own.path), folder):
+    for path in tracked_files(repository_of(own.path) or folder, folder):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not path.is_file():
             fix = "put the file itself there"

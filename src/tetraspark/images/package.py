@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import importlib.metadata
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,11 +64,9 @@ def _from_checkout(root: Path, folder: Path) -> Package:
 
 
 def tracked_files(root: Path, folder: Path) -> list[Path]:
-    """Return the files below a folder that are there: of a checkout `root` those git tracks."""
-    if (root / ".git").exists():
-        found = [root / name for name in _tracked(root, folder)]
-        return [path for path in found if path.exists() or path.is_symlink()]
-    return sorted(path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    """Return the files below a folder of the checkout `root` that git tracks and that are there."""
+    found = [root / name for name in _tracked(root, folder)]
+    return [path for path in found if path.exists() or path.is_symlink()]
 
 
 def _tracked(root: Path, folder: Path) -> list[str]:
@@ -76,8 +75,10 @@ def _tracked(root: Path, folder: Path) -> list[str]:
 
 def _git(root: Path, *words: str) -> str:
     command = ["git", "-C", str(root), *words]
+    # A hook of git sets GIT_DIR and the like, and git would then answer for another checkout.
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:
         reason = f"git: {error.strerror}"
         raise UsageError(Problem(str(root), reason, "git", "apt-get install git")) from error
