@@ -130,9 +130,8 @@ def test_what_a_node_says_never_moves_the_terminal(shop: Workshop, tmp_path: Pat
     programs = tmp_path / "bin"
     programs.mkdir()
     ssh = programs / "ssh"
-    ssh.write_text(
-        "#!/bin/sh\nprintf '\\033]0;title\\007\\033[31mPermission denied (\\033[2Jnone).\\n' >&2\nexit 255\n"
-    )
+    said = "\\033]0;title\\007\\033[31mPermission denied (\\033[2Jnone).\\n"
+    ssh.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 255\n")
     ssh.chmod(0o755)
     env = shop.env | {"PATH": f"{programs}:{os.environ['PATH']}"}
     argv = shop.argv("build", "--node", "spark1")

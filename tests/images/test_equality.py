@@ -131,3 +131,11 @@ def test_contents_that_differ_under_equal_receipts() -> None:
     )
     assert [problem.where for problem in problems] == ["spark2 image"]
     assert problems[0].seen == 'contents torch: "cc", elsewhere "bb"'
+
+
+def test_nothing_a_node_says_moves_the_terminal() -> None:
+    evil = "\x1b[2J\x1b]0;title\x07red"
+    (problem,) = found(spark2=built(receipt={**RECEIPT, evil: 1}))
+    assert problem.seen == "receipt red: 1, elsewhere absent"
+    one = parse_inspect(json.dumps([INSPECT[0] | {"Id": evil, "Os": evil}]))
+    assert (one.id, one.platform) == ("red", "red/arm64")

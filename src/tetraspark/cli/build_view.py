@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tetraspark.cli.output import err, out, print_problems
-from tetraspark.fleet.plain import plain
 from tetraspark.images.build import BuildReport
 from tetraspark.images.build_plan import BuildPlan
 from tetraspark.images.node_build import Progress
@@ -80,7 +79,7 @@ def print_report(report: BuildReport) -> None:
             continue
         image, base = one.built.image, one.built.base
         layers = f"{len(base.layers)} of the base, {len(image.layers) - len(base.layers)} built"
-        identity = Text(plain(image.id[7:19]))
+        identity = Text(image.id[7:19])
         table.add_row(one.node, "built", f"{one.seconds:.1f}", identity, layers)
     out.print(table)
     for one in report.outcomes:

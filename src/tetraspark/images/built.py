@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tetraspark.fleet.plain import plain
+
 # What a container gets from its image. Not here: what only tells how the image was made
 # (Hostname, and Image, the ID of the layer before, which holds time stamps).
 CONFIG_KEYS = (
@@ -81,8 +83,8 @@ def parse_inspect(text: str) -> Described:
         (one,) = json.loads(text)
         config = one["Config"] or {}
         return Described(
-            id=one["Id"],
-            platform=f"{one['Os']}/{one['Architecture']}",
+            id=plain(one["Id"]),
+            platform=plain(f"{one['Os']}/{one['Architecture']}"),
             layers=tuple(one["RootFS"].get("Layers") or ()),
             digests=tuple(one.get("RepoDigests") or ()),
             config={key: config[key] for key in CONFIG_KEYS if config.get(key)},

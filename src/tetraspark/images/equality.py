@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tetraspark.errors import Problem
+from tetraspark.fleet.plain import plain
 from tetraspark.images.built import BuiltImage
 
 SHOWN = 5
@@ -89,4 +90,6 @@ def _short(value: Any) -> str:
 
 
 def _problem(node: str, seen: str, wanted: str) -> Problem:
-    return Problem(f"{node} image", seen, wanted, f"tetraspark build --node {node} --no-cache")
+    return Problem(
+        f"{node} image", plain(seen), wanted, f"tetraspark build --node {node} --no-cache"
+    )
