@@ -49,7 +49,8 @@ def test_a_plan_has_every_step_in_order_and_writes_nothing(shop: Workshop) -> No
         [f"{plan['context']}/", "10.99.0.2:.cache/tetraspark/planned/context/"]
     )
     assert [step["stdin"] for step in steps if step["stdin"]] == [tree.__file__, contents.__file__]
-    notes = ["only where the base was not found", "only after a pull"]
+    notes = [f"must print {text}" for text in (plan["platform"], plan["tree_sha256"])]
+    notes += ["only where the base was not found", "only after a pull"]
     assert [step["note"] for step in steps if step["note"]] == notes
     build = steps[7]["argv"]
     assert build[:4] == ["docker", "build", "--network=none", "--no-cache"]
@@ -57,16 +58,17 @@ def test_a_plan_has_every_step_in_order_and_writes_nothing(shop: Workshop) -> No
 
 
 def test_a_person_sees_the_same_plan_each_command_below_where_it_runs(shop: Workshop) -> None:
-    steps = json.loads(shop.build("--dry-run", "--json").stdout)["steps"]
+    plan = json.loads(shop.build("--dry-run", "--json").stdout)
     shown = shop.build("--dry-run").stdout
     heads = [line for line in shown.splitlines() if line.startswith("# ")]
-    assert len(heads) == len(steps)
+    assert len(heads) == len(plan["steps"])
+    tree_hash = f"must print {plan['tree_sha256']}"
     places = [f"this machine, for {node}" for node in NODES]
     assert heads[:7] == [
-        "# reach, on each node",
+        f"# reach, on each node, must print {plan['platform']}",
         "# copy, on each node",
         *(f"# copy, on {place}" for place in places),
-        f"# verify, on each node, stdin is {tree.__file__} of this machine",
+        f"# verify, on each node, {tree_hash}, stdin is {tree.__file__} of this machine",
     ]
     assert heads[8] == "# base, on each node, only where the base was not found"
     shell = subprocess.run(

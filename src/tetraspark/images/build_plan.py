@@ -50,10 +50,12 @@ class BuildPlan:
     def steps(self) -> tuple[BuildStep, ...]:
         """Every command of the build, in order."""
         found = (
-            BuildStep("reach", self.look),
+            BuildStep("reach", self.look, note=f"must print {self.platform}"),
             BuildStep("copy", prepare(self.line)),
             *(BuildStep("copy", self.copy(login), node=login.node) for login in self.nodes),
-            BuildStep("verify", self.hash_copy, stdin=TREE_SCRIPT),
+            BuildStep(
+                "verify", self.hash_copy, stdin=TREE_SCRIPT, note=f"must print {self.tree_sha256}"
+            ),
             BuildStep("base", self.find_base),
             BuildStep("base", self.pull_base, note="only where the base was not found"),
             BuildStep("base", self.find_base, note="only after a pull"),

@@ -13,7 +13,8 @@ class BuildStep:
     """A command of a phase, word by word.
 
     It runs on every node, or with `node` on this machine, for that node. `stdin` is a file of
-    this machine that it reads; `note` is when it runs, where that is not always.
+    this machine that it reads; `note` is when it runs, where that is not always, or what it must
+    print.
     """
 
     phase: Phase
@@ -24,7 +25,7 @@ class BuildStep:
 
     @property
     def words(self) -> str:
-        """What a person reads beside the command: where it runs, when, and what it reads."""
+        """What a person reads beside the command: where it runs, the note, and what it reads."""
         where = "on each node" if self.node is None else f"on this machine, for {self.node}"
         stdin = f"stdin is {self.stdin} of this machine" if self.stdin else ""
         return ", ".join(part for part in (where, self.note, stdin) if part)

@@ -69,7 +69,7 @@ class NodeBuild:
         self._enter("build", self.plan.build)
         self._build()
         self._enter("inspect", self.plan.describe)
-        image = self._describe(self.plan.describe)
+        image = self._described(self._docker(self.plan.describe))
         return BuiltImage(image, base, *self._contents())
 
     def _enter(self, phase: Phase, words: tuple[str, ...]) -> None:
@@ -125,12 +125,14 @@ class NodeBuild:
     def _base(self) -> Described:
         """Return the base as the node has it; pulled by digest where it is not there."""
         self._enter("base", self.plan.find_base)
-        if self._run(self.plan.find_base).rc:
+        found = self._run(self.plan.find_base)
+        if found.rc:
             self._tell(None, " ".join(self.plan.pull_base))
             pulled = self._run(self.plan.pull_base, PULL_SECONDS, self._pull_line)
             if pulled.rc:
                 raise self._failed(pulled)
-        base = self._describe(self.plan.find_base)
+            found = self._docker(self.plan.find_base)
+        base = self._described(found)
         self._check_platform(base.platform, "the base image")
         return base
 
@@ -154,9 +156,9 @@ class NodeBuild:
             self._log.write(text.removesuffix("\n") + "\n")
             self._log.flush()
 
-    def _describe(self, argv: tuple[str, ...]) -> Described:
+    def _described(self, found: Result) -> Described:
         try:
-            return parse_inspect(self._docker(argv).stdout)
+            return parse_inspect(found.stdout)
         except ValueError as error:
             raise self._unreadable(str(error), "what docker image inspect prints") from error
 
