@@ -10,6 +10,7 @@ from tetraspark.collectives.local_lane import (
     Choice,
     LaneRefusedError,
     LocalLane,
+    Refusal,
     check_domains,
     find_lane,
 )
@@ -111,7 +112,10 @@ def test_a_device_with_two_ports_needs_one_named() -> None:
     assert find_lane("spark1", Choice("rocep1s0f0", 2), two, {2: 4096}, 4096).port == 2
 
 
-@pytest.mark.parametrize("text", ["", ":1", "a:", "a:b", "a@", "a@10.0.0"])
+@pytest.mark.parametrize(
+    "text",
+    ["", ":1", "a:", "a:b", "a@", "a@10.0.0", "a:0", "a:1000", "a:²", "a/b", "..", "a b", "a" * 64],
+)
 def test_a_choice_that_is_none(text: str) -> None:
     with pytest.raises(ValueError):
         Choice.parse(text)
@@ -141,3 +145,13 @@ def test_two_lanes_of_one_pair_in_one_domain() -> None:
 def test_a_device_without_pci_is_said_to_be_unchecked() -> None:
     lanes = [lane("n0r0", None), lane("n0r1", None)]
     assert check_domains("vm", lanes, [(0, 1)]) == ["n0r0", "n0r1"]
+
+
+def test_refusals_are_read_as_they_are_written() -> None:
+    all_of_them = [
+        Refusal("spark1", "rocep1s0f0", "it is not there; there is mlx5_0", "this device"),
+        Refusal("spark1", "rocep1s0f1", "only fe80::1 (RoCE v2, now at index 1)", "a GID"),
+    ]
+    text = f"cannot set up its end (123 bytes): {LaneRefusedError(all_of_them)}"
+    assert Refusal.parse_all(text) == all_of_them
+    assert Refusal.parse_all("cannot reach its peers: node b has min_mtu 1024") == []

@@ -1,5 +1,8 @@
 """`tetraspark qualify lanes`: are the RDMA lanes there, do they carry the right bytes, how fast."""
 
+import re
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,16 +10,23 @@ from rich.table import Table
 
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out, print_json
-from tetraspark.collectives.failure import BuildError, CollectiveError, RefusedError
-from tetraspark.collectives.local_lane import Choice
+from tetraspark.collectives.local_lane import MTUS, Choice
 from tetraspark.collectives.verbs_options import VerbsOptions
+from tetraspark.collectives.wiring import MAX_DEVICES, Wiring
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.measure.meeting import Meeting
+from tetraspark.measure.place import Place
+from tetraspark.measure.refusals import told
 
 if TYPE_CHECKING:
     from tetraspark.measure.lanes import LanesReport
 
 qualify = typer.Typer(help="Qualify the fabric before anything is served.", no_args_is_help=True)
+
+
+MEET = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*):([0-9]{1,5})")
+NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+MAX_LIMIT_S = 86400
 
 
 @qualify.callback()
@@ -39,38 +49,80 @@ def lanes(
     json: Json = False,
 ) -> None:
     """Run this on every node at once: checks, connections, patterns, latency and bandwidth."""
+    address = _address(meet)
+    choices = _devices(devices)
+    if rank >= world:
+        raise UsageError(Problem("--rank", f"{rank}", f"below --world {world}", "--rank 0"))
+    if not NODE.fullmatch(node):
+        wanted = "a name of letters, digits, `.`, `_` and `-`, at most 63"
+        raise UsageError(Problem("--node", repr(node), wanted, '--node "$(hostname)"'))
+    if not 1 <= limit <= MAX_LIMIT_S:
+        wanted = f"1 to {MAX_LIMIT_S} seconds"
+        raise UsageError(Problem("--limit", str(limit), wanted, "--limit 120"))
     try:
-        # Not at the top: torch, an extra, takes seconds to import and no other command needs it.
+        options = VerbsOptions(min_mtu=min_mtu)
+    except ValueError as error:
+        wanted = f"one of {', '.join(map(str, MTUS))}"
+        raise UsageError(Problem("--min-mtu", str(min_mtu), wanted, "--min-mtu 1024")) from error
+    try:
+        # Not before: torch, an extra, takes seconds to import and no other command needs it.
         from tetraspark.measure.lanes import Qualification, agree_on_wiring, qualify_lanes
     except ModuleNotFoundError as error:
         wanted = "torch, on every node"
         raise RunError(Problem(node, str(error), wanted, "pip install torch")) from error
-    address = _address(meet)
-    if rank >= world:
-        raise UsageError(Problem("--rank", f"{rank}", f"below --world {world}"))
-    try:
-        choices = [Choice.parse(text) for text in devices.split(",")]
-        how = Qualification(VerbsOptions(min_mtu=min_mtu), rounds)
-    except ValueError as error:
-        raise UsageError(Problem("--devices, --min-mtu", str(error), "what --help says")) from error
-    try:
-        with err.status("qualifying"), Meeting(rank, world, address, limit) as exchange:
+    start = partial(_start, world=world, meet=meet, choices=choices, options=options)
+    with (
+        err.status("qualifying"),
+        Meeting(rank, Place(world, address, limit, node, start)) as exchange,
+    ):
+        if exchange.strangers:
+            hosts = ", ".join(exchange.strangers)
+            err.print(f"strangers came to {meet} and were refused: {hosts}", markup=False)
+        try:
             wiring = agree_on_wiring(exchange, node, choices)
-            found = qualify_lanes(rank, exchange, wiring, how)
-    except RefusedError as error:
-        raise RunError(
-            *(Problem(f"rank {one}", reason, "every lane set up") for one, reason in error.reasons)
-        ) from error
-    except (CollectiveError, BuildError, OSError, ValueError) as error:
-        raise RunError(Problem(node, str(error), "every lane set up")) from error
+        except ValueError as error:
+            wanted, fix = "as many on every node", "list one device a lane, in --devices"
+            raise RunError(Problem("--devices", str(error), wanted, fix)) from error
+        with told(wiring.nodes, rank):
+            found = qualify_lanes(rank, exchange, wiring, Qualification(options, rounds))
     print_json(found.as_dict()) if json else _print(found)
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(Problem("--meet", text, "HOST:PORT"))
-    return host, int(port)
+    match = MEET.fullmatch(text)
+    if match is None or not 0 < int(match[2]) < 65536:
+        wanted = "HOST:PORT, a name or an IPv4 address, and 1 to 65535"
+        fix = "--meet 10.0.0.1:9000, with the address of the node of rank 0"
+        raise UsageError(Problem("--meet", text, wanted, fix))
+    return match[1], int(match[2])
+
+
+def _devices(text: str) -> list[Choice]:
+    fix = "--devices rocep1s0f0,roceP2p1s0f0; `ibv_devinfo -l` lists them"
+    try:
+        choices = [Choice.parse(one) for one in text.split(",")]
+    except ValueError as error:
+        wanted = "DEVICE[:PORT][@ADDRESS],..."
+        raise UsageError(Problem("--devices", str(error), wanted, fix)) from error
+    try:
+        Wiring.uniform(["this", "another"], [choices, choices])
+    except ValueError as error:
+        wanted = f"1 to {MAX_DEVICES} devices, each once"
+        raise UsageError(Problem("--devices", text, wanted, fix)) from error
+    return choices
+
+
+def _start(
+    rank: int, *, world: int, meet: str, choices: list[Choice], options: VerbsOptions
+) -> str:
+    """Return the command that starts a rank; its node's name and addresses are its own."""
+    devices = ",".join(
+        f"{replace(one, address=None)}{'@ADDRESS' if one.address else ''}" for one in choices
+    )
+    return (
+        f"tetraspark qualify lanes --rank {rank} --world {world} --meet {meet} --node NAME "
+        f"--devices {devices} --min-mtu {options.min_mtu}"
+    )
 
 
 def _print(found: "LanesReport") -> None:

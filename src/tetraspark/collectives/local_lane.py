@@ -1,5 +1,6 @@
 """The device a node uses for a lane: what the site asks for, what was found, why it is refused."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,6 +10,16 @@ from tetraspark.collectives.port import ACTIVE, Port
 
 MTUS = (256, 512, 1024, 2048, 4096)
 """The RDMA MTUs there are, in bytes (InfiniBand specification; `enum ibv_mtu`)."""
+
+DEVICE_PORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,62})(?::([1-9][0-9]{0,2}))?")
+"""A device's name is a folder of sysfs, of at most 63 characters; ports are counted from 1."""
+
+REFUSAL = re.compile(
+    r"node (?P<node>[^\s,]+), device (?P<device>[^\s:]+): (?P<seen>.*?); wanted: (?P<wanted>.*?)"
+    r"(?=; node [^\s,]+, device [^\s:]+: |$)",
+    re.DOTALL,
+)
+"""A refusal as it is written, among others joined by `; `."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +34,11 @@ class Choice:
     def parse(cls, text: str) -> "Choice":
         """Parse `DEVICE[:PORT][@ADDRESS]`. Raises ValueError."""
         name, at, address = text.partition("@")
-        device, colon, port = name.partition(":")
-        if not device or (colon and not port.isdigit()):
+        match = DEVICE_PORT.fullmatch(name)
+        if match is None:
             raise ValueError(f"{text!r} is not DEVICE[:PORT][@ADDRESS]")
-        return cls(device, int(port) if colon else None, parse_address(address) if at else None)
+        port = int(match[2]) if match[2] else None
+        return cls(match[1], port, parse_address(address) if at else None)
 
     def __str__(self) -> str:
         port = f":{self.port}" if self.port is not None else ""
@@ -45,6 +57,11 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"node {self.node}, device {self.device}: {self.seen}; wanted: {self.wanted}"
+
+    @classmethod
+    def parse_all(cls, text: str) -> list["Refusal"]:
+        """Return the refusals that a reason of another rank holds; [] if it is of another kind."""
+        return [cls(**match.groupdict()) for match in REFUSAL.finditer(text)]
 
 
 class LaneRefusedError(ValueError):

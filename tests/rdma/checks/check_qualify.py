@@ -61,5 +61,6 @@ def test_a_port_that_is_down_is_named_on_every_node(tmp_path: Path, port: str) -
     assert statuses == [1] * 4
     for output in outputs:
         text = " ".join(output.split())
-        assert "node node2, device n2r0: port 1 is DOWN" in text
+        assert "node node2, device n2r0 seen: port 1 is DOWN" in text
+        assert "wanted: state ACTIVE fix: rdma link show" in text
         assert "Traceback" not in text
