@@ -67,6 +67,34 @@ def test_an_engine_without_the_hooks_is_refused(tmp_path: Path) -> None:
         load(tmp_path, "[prefill_split]", name="four-sparks-ring")
 
 
-def test_a_local_line_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='`prefill_split` is set but `kind` is "local"'):
+def test_a_local_line_is_refused_for_one_reason(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
         load(tmp_path, "[prefill_split]", name="local")
+    (problem,) = caught.value.problems
+    assert problem.seen == '`prefill_split` is set but `kind` is "local"'
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '"--enable-dp-attention"',
+        '"--attention-context-parallel-size", "2"',
+        '"--attn-cp-size=4"',
+        '"--dp-size", "2"',
+        '"--data-par", "2"',
+        '"--dp-size"',
+    ],
+)
+def test_the_engines_own_division_of_attention_is_refused(tmp_path: Path, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, "[prefill_split]", **{"extra_args = [": f"extra_args = [{words}, "})
+    (problem,) = caught.value.problems
+    text = (tmp_path / "site.toml").read_text()
+    line = text[: text.index("extra_args")].count("\n") + 1
+    assert problem.where.endswith(f"site.toml:{line}")
+    assert "beside [prefill_split]" in problem.seen
+
+
+def test_one_data_parallel_rank_is_no_division(tmp_path: Path) -> None:
+    words = {"extra_args = [": 'extra_args = ["--dp-size", "1", "--attn-cp-size=1", '}
+    assert load(tmp_path, "[prefill_split]", **words).site.prefill_split is not None

@@ -114,6 +114,29 @@ def test_a_name_that_it_may_read_is_accepted(base: str, name: str) -> None:
     assert problems(f'{base}{name} = "1"\n') == ()
 
 
+@pytest.mark.parametrize("base", [LOCAL, RELEASE], ids=["local", "release"])
+@pytest.mark.parametrize("name", ["DSV41_CACHE_GIB", "DSV41_MOE_B12X_NEXT", "OFFLOAD_MODE"])
+def test_a_name_of_the_branchs_adapters_is_refused(base: str, name: str) -> None:
+    text = f'{base}{name} = "1"\n'
+    (problem,) = problems(text)
+    assert problem.where.endswith(f":{text.count(chr(10))}")
+    assert problem.seen == f"`{name}` is not read in this site's engine, sglang 0.5.23"
+    assert "branch" in problem.wanted and "remove it" in problem.fix
+
+
+def test_the_release_reads_no_variable_of_the_branchs_adapters() -> None:
+    quoted = re.compile(rf"""["'](?:{"|".join(engine_variables.BRANCH_NAMES)})""")
+    files = list(INSTALLED.files())
+    assert len(files) > 100
+    assert [file for file in files if quoted.search(INSTALLED.read(file) or "")] == []
+
+
+@pytest.mark.parametrize("name", ["DSV41_IO_THREADS", "DSV41_LOOP_NGRAM", "OFFLOAD_MODE"])
+def test_the_sections_of_the_adapters_become_variables_of_the_branch(name: str) -> None:
+    assert variables(BRANCH)[name] is not None
+    assert name not in variables(RELEASE)
+
+
 def test_of_the_branch_only_what_is_known_to_be_dead_is_refused() -> None:
     assert problems(f'{BRANCH}SGLANG_ROCE_ALLREDUCE = "1"\n') == ()
     assert problems(f'{BRANCH}{PROPOSAL} = "1"\n') == ()

@@ -76,6 +76,7 @@ def test_an_absent_ep_is_one_and_is_told_at_its_section() -> None:
 def test_ep_that_does_not_divide_tp_is_told_once() -> None:
     (problem,) = problems(site(4, 3))
     assert problem.wanted == "ep that divides tp"
+    assert problem.fix == "set ep = 2 or 4"
 
 
 def test_other_kernels_are_not_judged() -> None:
@@ -96,7 +97,8 @@ def test_b12x_runs_narrow_experts_in_the_branchs_images_only() -> None:
     (problem,) = problems(site(4, 1, RING))
     assert problem.fix == 'set ep = 2 or 4, or DSV41_MOE_B12X_NEXT = "1" in [env]'
     assert problems(site(4, 1, RING) + adapter) == ()
-    assert len(problems(site(4, 1, SWITCH) + adapter)) == 1
+    narrow, unread = problems(site(4, 1, SWITCH) + adapter)
+    assert narrow.fix == "set ep = 2 or 4" and "is not read" in unread.seen
 
 
 def test_the_models_own_dimensions_are_used_where_they_can_be_read(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (SWITCH, 'recipe = "release"', 'recipe="release"\npip_index="https://a.example/simple"', "pip",
      ("`image.dockerfile` is not",)),
     (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\n'
-     'pip_index="https://bob:hidden1@a.example"', "pip", ("without credentials",)),
+     'pip_index="https://bob:hidden1@a.example"', "pip", ("a credential in `image.pip_index`",)),
     (SWITCH, 'recipe = "release"', 'recipe="release"\ndockerfile="D"\npip_index="pypi.org"',
      "pip_index", ("https://HOST/simple",)),
     (SWITCH, 'recipe = "release"', 'recipe = "base"', "recipe", ("SGLANG_RUST_BUILD_MODE",)),
@@ -141,7 +141,16 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (RING, "[fabric.ring]", "[fabric.nccl]\nchannels_max=4\n[fabric.ring]", "channels_max=4",
      ("[fabric.ring]",)),
     (RING, '= "never"', '= "auto"', "recipe", ("SGLANG_RUST_BUILD_MODE", '"never"')),
-    (RING, "[ssh]", "[ssh]\nport = 22", "port = 22", ("unknown key `ssh.port`",)),
+    (RING, "[ssh]", "[ssh]\nport = 22", "port = 22", ("unknown key `ssh.port`", "~/.ssh/config")),
+    (SWITCH, '"~/.ssh/id_ed25519"', '"~/.ssh/%r"', "identity_file", ("%r", "whole path")),
+    (SWITCH, '"DSPARK"', '"dspark"', "algorithm", ("upper case", 'algorithm = "DSPARK"')),
+    (SWITCH, '"DSPARK"', '"EAGLE"\nsampled_in_graph = false', "sampled_in", ("= false", "EAG")),
+    (SWITCH, "[env]", "[env]\nPATH = '/x'", "PATH", ("image's own", "`dockerfile`")),
+    (SWITCH, "[env]", "[env]\nLD_PRELOAD = '/x'", "LD_PRELOAD", ("image's own",)),
+    (SWITCH, "[api]", "[engram]\nio_threads = 9\n[api]", "[engram]",
+     ('recipe "release"', "does not read", "dsv4.1 branch", "remove [engram]")),
+    (SWITCH, "[api]", "[guards]\nloop_ngram = 9\n[api]", "[guards]",
+     ('recipe "release"', "does not read", "dsv4.1 branch", "remove [guards]")),
 ]  # fmt: skip
 
 
@@ -183,6 +192,25 @@ def test_a_missing_section_is_named(tmp_path: Path) -> None:
     text = SWITCH.replace("[weights]", "[weightz]")
     seen = " ".join(str(problem) for problem in problems(tmp_path, text))
     assert "[weights] is missing" in seen and "did you mean `weights`?" in seen
+
+
+def test_every_fault_of_the_build_arguments_comes_at_once(tmp_path: Path) -> None:
+    args = '{ A = 1, B_TOKEN = "hidden1", "C-D" = "1", BASE_IMAGE = "x", E = "https://hidden1@h" }'
+    image = f'recipe = "release"\ndockerfile = "D"\nbuild_args = {args}'
+    found = problems(tmp_path, changed(SWITCH, 'recipe = "release"', image))
+    assert len(found) == 5 and "hidden1" not in str(found)
+    for name in ("build_args.A`", "`B_TOKEN`", "'C-D'", "`BASE_IMAGE`", "build_args.E`"):
+        assert any(name in problem.seen for problem in found)
+
+
+def test_a_dockerfile_that_is_not_there_is_told_at_its_line(tmp_path: Path) -> None:
+    text = changed(SWITCH, 'recipe = "release"', 'recipe = "release"\ndockerfile = "D"')
+    (problem,) = problems(tmp_path, text)
+    assert problem.seen == "no such file" and f"{tmp_path}/D" in problem.wanted
+    assert problem.where.endswith(f":{line_of(text, 'dockerfile')}")
+    (tmp_path / "D").write_text("FROM scratch\n")
+    image = load(tmp_path, text).site.image
+    assert image is not None and image.dockerfile == "D"
 
 
 @pytest.mark.parametrize("name", ["local", "four-sparks-switch", "four-sparks-ring"])

@@ -30,11 +30,11 @@ class Login:
 def logins(loaded: LoadedSite) -> tuple[Login, ...]:
     """Return the login of every node of a fleet site, in rank order.
 
-    Raises UsageError for a node that has no address.
+    Raises UsageError for a node that has no address and for a key that is not there.
     """
     ssh = loaded.site.ssh
     identity = ssh.identity_file if ssh else None
-    key = None if identity is None else loaded.resolve(identity, "ssh.identity_file")
+    key = None if identity is None else _key(loaded, identity)
     found = []
     for index, node in enumerate(loaded.site.nodes):
         host = node.ssh_host or node.host
@@ -44,3 +44,14 @@ def logins(loaded: LoadedSite) -> tuple[Login, ...]:
             raise UsageError(Problem(where, seen, "an address to reach it", 'add host = "…"'))
         found.append(Login(node.name, host, node.user or (ssh.user if ssh else None), key))
     return tuple(found)
+
+
+def _key(loaded: LoadedSite, identity: str) -> Path:
+    """Return the private key; ssh itself only warns of one that is not there, and tries others."""
+    name = "ssh.identity_file"
+    path = loaded.resolve(identity, name)
+    if not path.is_file():
+        fix = f"correct the path, or make one: ssh-keygen -t ed25519 -f {path}"
+        where = loaded.origin(name).where
+        raise UsageError(Problem(where, f"no such key: {path}", "a private key", fix))
+    return path

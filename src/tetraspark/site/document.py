@@ -41,7 +41,7 @@ def _syntax_problem(source: Source, message: str) -> Problem:
     repeat = _repeat_at(source.text, line)
     fix = repeat or _hint(text)
     where = f"{source.where(line)}:{column}"
-    return Problem(where, f"{what}: {redact(text)[:100]}", "valid TOML", fix)
+    return Problem(where, f"{what}: {redact(text[:1000])[:100]}", "valid TOML", fix)
 
 
 def _place(message: str, lines: list[str]) -> tuple[int, int]:

@@ -19,6 +19,8 @@ from tetraspark.site.sampled_graph import ACCEPT, FOLDED, KEY, OWNED
 
 PREFIX = "SGLANG_"
 OLD_PREFIX = "SGL_"
+BRANCH_NAMES = ("DSV41_", "OFFLOAD_MODE")
+"""Beginnings of names that the adapters in the branch's images read, and no file of the release."""
 DEPRECATED = " deprecated"
 
 
@@ -55,6 +57,10 @@ def release_names() -> Names:
 
 def variable_finding(path: KeyPath, name: str, engine: str | None, kind: object) -> Finding | None:
     """Refuse a variable that the engine of this site ignores, or that a typed key sets."""
+    if engine == RELEASE and name.startswith(BRANCH_NAMES):
+        seen = f"`{name}` is not read in this site's engine, sglang {RELEASE}"
+        wanted = "a variable that it reads: those names belong to the dsv4.1 branch's images"
+        return Finding(path, seen, wanted, "remove it, or build an image of the branch")
     if engine is None or not name.startswith((PREFIX, OLD_PREFIX)):
         return None
     if kind == "fleet" and name == OWNED[engine]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tetraspark.errors import Problem, UsageError
+from tetraspark.errors import Problem
 from tetraspark.site.secret import redact
 from tetraspark.site.shell_value import UNSET, Assignment, Word, evaluate
 from tetraspark.site.shell_word import (
@@ -16,9 +16,7 @@ from tetraspark.site.shell_word import (
     read_word,
     skip_brackets,
 )
-from tetraspark.site.source import decode_source
-
-LARGEST_FILE = 1024 * 1024
+from tetraspark.site.source import LARGEST_FILE, check_size, decode_source
 
 _LARGEST_SUM = 4 * LARGEST_FILE
 _MOST_UNENDED = 10
@@ -59,14 +57,6 @@ def parse_envfile(path: Path, data: bytes) -> EnvFile:
     reader = _Reader(source.text)
     reader.run()
     return EnvFile(path, tuple(reader.assignments), tuple(reader.statements), source.warnings)
-
-
-def check_size(path: Path, size: int) -> None:
-    """Raise UsageError for a file of more than LARGEST_FILE bytes: no profile is that large."""
-    if size > LARGEST_FILE:
-        wanted = f"a profile of at most {LARGEST_FILE} bytes"
-        fix = "check that this is the right file, or take out what is no setting"
-        raise UsageError(Problem(str(path), f"{size} bytes", wanted, fix))
 
 
 class _Reader:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
+from tetraspark.site.credentials import secret_finding
 from tetraspark.site.engine_variables import variable_finding
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
-from tetraspark.site.secret import holds_secret, names_secret
+from tetraspark.site.secret import names_secret
 
 OWNED_ENV: tuple[str, ...] = (
     "B12X_ROCE_GID_INDEX",
@@ -53,6 +54,9 @@ TYPED_ENV: Mapping[str, str] = {
 }
 """Names that a typed key of a fleet site sets."""
 
+LOADER = ("LD_PRELOAD", "PATH")
+"""Names that a container's image sets for its own programs."""
+
 _QUOTES = "\"'"
 
 
@@ -64,13 +68,13 @@ def owned(name: str) -> bool:
 def env_findings(
     path: KeyPath, env: Mapping[str, object], kind: object, engine: str | None
 ) -> list[Finding]:
-    """Check the names and values of `[env]` (values are never repeated in a message)."""
+    """Check the names of `[env]`."""
     found = []
-    for name, value in env.items():
-        finding = _name_finding((*path, name), name, kind)
+    for name in env:
+        finding = _name_finding((*path, name), name)
         finding = finding or variable_finding((*path, name), name, engine, kind)
-        if finding is None and isinstance(value, str) and holds_secret(value):
-            finding = _secret((*path, name), f"a credential in the value of `{name}`")
+        if finding is None and kind == "fleet":
+            finding = _fleet_finding((*path, name), name)
         found += [finding] if finding else []
     return found
 
@@ -90,22 +94,23 @@ def env_warnings(path: KeyPath, env: Mapping[str, object]) -> list[Finding]:
     return found
 
 
-def _name_finding(path: KeyPath, name: str, kind: object) -> Finding | None:
+def _name_finding(path: KeyPath, name: str) -> Finding | None:
     if not name.isidentifier() or not name.isascii():
         wanted = "a name of letters, digits and `_`"
         return Finding(path, f"environment name {name!r}", wanted, "correct the name")
     if names_secret(name):
-        return _secret(path, f"`{name}` looks like a secret")
+        return secret_finding(path, f"`{name}` looks like a secret")
     if owned(name):
         wanted = "only names that tetraspark does not compute for each rank"
         return Finding(path, f"`{name}` is tetraspark's own", wanted, "remove it")
-    if kind == "fleet" and name in TYPED_ENV:
-        key = TYPED_ENV[name]
-        return Finding(path, f"`{name}`", f"that setting in `{key}`", f"set `{key}` instead")
     return None
 
 
-def _secret(path: KeyPath, seen: str) -> Finding:
-    wanted = "no secret in a site file: it is copied into plans and receipts"
-    fix = "remove it; the API key goes in a file of mode 0600 named by `api.key_file`"
-    return Finding(path, seen, wanted, fix)
+def _fleet_finding(path: KeyPath, name: str) -> Finding | None:
+    if name in LOADER:
+        wanted = "the image's own: it names the programs and libraries that the image was tested on"
+        return Finding(path, f"`{name}` in a fleet", wanted, "remove it; set it in a `dockerfile`")
+    if name in TYPED_ENV:
+        key = TYPED_ENV[name]
+        return Finding(path, f"`{name}`", f"that setting in `{key}`", f"set `{key}` instead")
+    return None

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from tetraspark.errors import UsageError
 from tetraspark.site.engines import BRANCH, engine_of
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, is_list, table_at
+from tetraspark.site.source import read_bytes
 
 COLUMNS = 128
 """FlashInfer's MXFP4 CUTLASS kernels want a rank's columns in multiples of this.
@@ -52,9 +54,9 @@ def read_experts(folder: Path) -> Experts | None:
     """
     path = folder / "config.json"
     try:
-        config = json.loads(path.read_bytes())
+        config = json.loads(read_bytes(path))
         config = {**config, **config.get("text_config", {})}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (UsageError, ValueError, TypeError, AttributeError, RecursionError):
         return V41
     columns, count = config.get("moe_intermediate_size"), config.get("n_routed_experts")
     if not _positive(columns) or not _positive(count):
@@ -79,11 +81,11 @@ def expert_findings(document: Document, experts: Experts | None) -> Iterator[Fin
     known = engine_of(document)
     if document.get("kind") != "fleet" or experts is None or known is None:
         return
-    if not _positive(tp) or not _positive(ep) or tp % ep:
+    if not _positive(tp) or not _positive(ep):
         return
     fault = _fault(experts, document, tp, ep)
     if fault is not None:
-        fits = [n for n in range(1, tp + 1) if tp % n == 0 and not _fault(experts, document, tp, n)]
+        fits = [n for n in range(1, tp + 1) if not _fault(experts, document, tp, n)]
         fix = f"set ep = {' or '.join(map(str, fits))}" if fits else "change tp"
         if known == BRANCH and "columns" in fault[0]:
             fix += f', or {B12X} = "1" in [env]'
@@ -92,6 +94,8 @@ def expert_findings(document: Document, experts: Experts | None) -> Iterator[Fin
 
 def _fault(experts: Experts, document: Document, tp: int, ep: int) -> tuple[str, str] | None:
     """Return what is seen and wanted of one `ep`, or None when it can run."""
+    if tp % ep:
+        return f"ep = {ep} with tp = {tp}", "ep that divides tp"
     counts = [("routed experts", experts.count)]
     drafts = table_at(document, "speculative").get("algorithm") == "DSPARK"
     if drafts and experts.draft_count is not None:

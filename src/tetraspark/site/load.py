@@ -17,6 +17,7 @@ from tetraspark.site.keypath import KeyPath, dotted
 from tetraspark.site.origin import DEFAULT, Origin
 from tetraspark.site.rules import cross_check, cross_warnings
 from tetraspark.site.schema import Site
+from tetraspark.site.secret import hide
 from tetraspark.site.source import Source, read_source
 
 __all__ = ["LoadedSite", "Origin", "Site", "examine", "load_site", "load_source"]
@@ -56,9 +57,19 @@ class LoadedSite:
 def load_site(path: Path) -> LoadedSite:
     """Read and check a site file; raises UsageError with every problem found, each with its line.
 
-    Byte and TOML syntax errors stop the reading, so they come alone.
+    Byte and TOML syntax errors stop the reading, so they come alone. A file in memory may be of
+    another machine, so that the Dockerfile is there is asked of one on disk alone.
     """
-    return load_source(read_source(path))
+    source = read_source(path)
+    loaded = load_source(source)
+    key = "image.dockerfile"
+    image = loaded.site.image
+    if image is not None and image.dockerfile is not None:
+        dockerfile = loaded.resolve(image.dockerfile, key)
+        if not dockerfile.is_file():
+            wanted, fix = f"a Dockerfile at {dockerfile}", "correct the path: it starts at the site"
+            raise UsageError(Problem(loaded.origin(key).where, "no such file", wanted, fix))
+    return loaded
 
 
 def load_source(source: Source) -> LoadedSite:
@@ -66,7 +77,9 @@ def load_source(source: Source) -> LoadedSite:
     document, keys = parse_toml(source)
     site, findings = examine(document)
     experts = read_experts(model_folder(source.path.parent, document))
-    findings += expert_findings(document, experts)
+    divided = list(expert_findings(document, experts))
+    # these know the model, so they suggest only what passes
+    findings = [one for one in findings if one.path not in {it.path for it in divided}] + divided
     if site is None or findings:
         raise UsageError(*sorted_problems(source, keys.lines, findings))
     origins = {dotted(path): Origin("file", source.where(n)) for path, n in keys.lines.items()}
@@ -99,8 +112,8 @@ def sorted_problems(
 
 def _problem(source: Source, lines: Mapping[KeyPath, int], line: int, item: Finding) -> Problem:
     others = [source.where(lines[path]) for path in item.related if path in lines]
-    seen = f"{item.seen} (see {', '.join(others)})" if others else item.seen
-    return Problem(source.where(line), seen, item.wanted, item.fix)
+    seen = f"{hide(item.seen)} (see {', '.join(others)})" if others else hide(item.seen)
+    return Problem(source.where(line), seen, hide(item.wanted), hide(item.fix))
 
 
 def _line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:

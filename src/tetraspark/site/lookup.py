@@ -1,6 +1,6 @@
 """Reading a document that may be of the wrong shape: absent and mistyped parts read as empty."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tetraspark.site.keypath import KeyPath
@@ -38,3 +38,15 @@ def value_at(document: object, path: KeyPath) -> object:
         else:
             value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+def walk(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+    """Yield every key and leaf, without recursion: TOML nests as deep as its author likes."""
+    stack: list[tuple[KeyPath, object]] = [(path, value)]
+    while stack:
+        here, item = stack.pop()
+        yield here, item
+        if isinstance(item, Mapping):
+            stack += [((*here, key), inner) for key, inner in item.items()]
+        elif is_list(item):
+            stack += [((*here, index), inner) for index, inner in enumerate(item)]

@@ -8,31 +8,36 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from tetraspark.site.secret import holds_secret, names_secret
+from tetraspark.site.host import host_fault
+from tetraspark.site.reference import is_pinned, is_tagged
+from tetraspark.site.secret import names_secret
 from tetraspark.site.section import Devices, Host, Name, PathText, Section, User, refusal
 
-_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+_GRAMMAR = "lower-case [REGISTRY[:PORT]/]NAME, then `:` and a tag"
+_URL_PATH = re.compile(r"[A-Za-z0-9._~/+-]*")
 _SECRET_ARGUMENT = re.compile(r"TOKEN|KEY|PASSW|SECRET|CREDENTIAL")
 OWN_ARGUMENTS = {"BASE_IMAGE": "image.base", "PIP_INDEX_URL": "image.pip_index"}
 """Build arguments that a key of [image] sets for a Dockerfile of the user's own."""
 
 
 def _base(text: str) -> str:
-    if not _DIGEST.fullmatch(text):
+    if not is_pinned(text):
         wanted = "an image with its digest, `name:tag@sha256:` and 64 hex digits: tags move"
-        fix = f"docker buildx imagetools inspect {text.split('@', 1)[0]}"
+        name = text.split("@", 1)[0]
+        fix = f"docker buildx imagetools inspect {name}" if is_tagged(name) else _GRAMMAR
         raise refusal(f"base image {text!r}", wanted, fix)
     return text
 
 
 def _tag(text: str) -> str:
-    if "@" in text:
+    name = text.split("@", 1)[0]
+    if name != text and is_tagged(name):
         wanted = "a tag without a digest: a build gives the digest, it cannot be asked for"
-        fix = f'tag = "{text.split("@", 1)[0]}"; the digest belongs to `image.base`'
+        fix = f'tag = "{name}"; the digest belongs to `image.base`'
         raise refusal(f"image tag {text!r}", wanted, fix)
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?", text):
+    if not is_tagged(text):
         wanted = "a docker image name such as dsv41-4x-spark:local"
-        raise refusal(f"image tag {text!r}", wanted, "lower-case name, then `:` and a tag")
+        raise refusal(f"image tag {text!r}", wanted, _GRAMMAR)
     return text
 
 
@@ -41,28 +46,28 @@ def secret_argument(name: str) -> bool:
     return names_secret(name) or _SECRET_ARGUMENT.search(name.upper()) is not None
 
 
-def _build_args(args: Mapping[str, str]) -> Mapping[str, str]:
-    for name, value in args.items():
-        if secret_argument(name) or holds_secret(value):
-            wanted = "no secret: build arguments stay in the image's history"
-            raise refusal(f"build argument `{name}` holds a secret", wanted, "remove it")
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            wanted = "letters, digits and `_`, not a digit first"
-            raise refusal(f"build argument {name!r}", wanted, "correct the name")
-        if name in OWN_ARGUMENTS:
-            key = OWN_ARGUMENTS[name]
-            wanted, fix = f"that in `{key}`", f"set `{key}` instead"
-            raise refusal(f"build argument `{name}`", wanted, fix)
-    return args
-
-
 def _index(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.username or parts.password or parts.query:
-        wanted = "a URL without credentials: build arguments stay in the image's history"
-        raise refusal("a package index with credentials in its URL", wanted, "remove them")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise refusal(f"package index {text!r}", "https://HOST/simple", "correct the URL")
+    """Check a package index; its text is not shown, because a part may be a credential."""
+    fix = "write https://HOST/simple, or https://HOST:PORT/simple"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise refusal("a package index whose port or host is none", "a URL", fix) from None
+    if parts.username or parts.password or parts.query or parts.fragment:
+        wanted = "a URL without credentials, query and fragment: they stay in the image's history"
+        raise refusal("a package index with more in its URL than a place", wanted, fix)
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise refusal("a package index that is no URL", "https://HOST/simple", fix)
+    if host_fault(parts.hostname) is not None or not _URL_PATH.fullmatch(parts.path):
+        raise refusal("a package index with odd characters", "https://HOST/simple", fix)
+    return text
+
+
+def _key_path(text: str) -> str:
+    if "%" in text:
+        wanted = "a path as it is: ssh would put something else in place of `%`"
+        raise refusal(f"identity file {text!r}", wanted, "write the whole path, or `~/`")
     return text
 
 
@@ -105,7 +110,7 @@ class Image(Section):
     dockerfile: PathText | None = Field(
         default=None, description="in place of the recipe's own; inside the site's repository"
     )
-    build_args: Annotated[Mapping[str, str], AfterValidator(_build_args)] = Field(
+    build_args: Mapping[str, str] = Field(
         default={}, description="docker build arguments of that Dockerfile"
     )
     pip_index: Annotated[str, AfterValidator(_index)] | None = Field(
@@ -196,4 +201,6 @@ class Ssh(Section):
     """How nodes are reached; host aliases of ~/.ssh/config work too."""
 
     user: User | None = Field(default=None, description="login on every node")
-    identity_file: PathText | None = Field(default=None, description="private key")
+    identity_file: Annotated[PathText, AfterValidator(_key_path)] | None = Field(
+        default=None, description="private key"
+    )

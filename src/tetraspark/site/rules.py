@@ -1,30 +1,34 @@
 """What must hold between the keys of a site file; each rule takes the document as parsed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tetraspark.site.engines import BRANCH, engine_of
+from tetraspark.site.credentials import credential_findings
+from tetraspark.site.engines import engine_of
 from tetraspark.site.environment import env_findings, env_warnings
 from tetraspark.site.finding import Finding
 from tetraspark.site.flags import flag_findings
 from tetraspark.site.host import unreachable
+from tetraspark.site.image_rules import image_findings
 from tetraspark.site.keypath import KeyPath, dotted
-from tetraspark.site.lookup import Document, is_list, nodes_of, table_at
+from tetraspark.site.lookup import Document, is_list, nodes_of, table_at, walk
 from tetraspark.site.modes import needed, unused
+from tetraspark.site.prefill_split import split_findings
 from tetraspark.site.sampled_graph import sampled_findings
-
-_RUST_MODE = "SGLANG_RUST_BUILD_MODE"
 
 
 def cross_check(document: Document) -> list[Finding]:
     """Return every broken rule; a part of the wrong type is left to the schema."""
-    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _image, _split)
+    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _ssh)
     found = [finding for rule in rules for finding in rule(document)]
+    found += [*image_findings(document), *split_findings(document)]
     engine = engine_of(document)
     found += env_findings(("env",), table_at(document, "env"), document.get("kind"), engine)
     found += sampled_findings(document, engine)
     words = table_at(document, "engine").get("extra_args", ())
     found += flag_findings(("engine", "extra_args"), words if is_list(words) else ())
-    return found
+    secrets = {finding.path: finding for finding in credential_findings(document)}
+    # what else is wrong with such a value would repeat it
+    return [*secrets.values(), *(one for one in found if one.path not in secrets)]
 
 
 def cross_warnings(document: Document) -> list[Finding]:
@@ -48,20 +52,8 @@ _CONTEXT: KeyPath = ("engine", "context_length")
 _TP: KeyPath = ("engine", "tp")
 
 
-def _walk(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
-    """Yield every key and leaf, without recursion: TOML nests as deep as its author likes."""
-    stack: list[tuple[KeyPath, object]] = [(path, value)]
-    while stack:
-        here, item = stack.pop()
-        yield here, item
-        if isinstance(item, Mapping):
-            stack += [((*here, key), inner) for key, inner in item.items()]
-        elif isinstance(item, (list, tuple)):
-            stack += [((*here, index), inner) for index, inner in enumerate(item)]
-
-
 def _texts(document: Document) -> Iterator[Finding]:
-    for path, value in _walk(document):
+    for path, value in walk(document):
         if isinstance(value, str) and not value.strip():
             fix = "write a value, or delete the line: an absent key means unset"
             yield Finding(path, f"`{dotted(path)}` is empty", "a value", fix)
@@ -153,42 +145,8 @@ def _ports(document: Document) -> Iterator[Finding]:
         yield Finding(path, f"dist_port = {port} is also api.port", "two ports", fix, (other,))
 
 
-def _image(document: Document) -> Iterator[Finding]:
-    recipe = table_at(document, "image").get("recipe")
-    if engine_of(document) == BRANCH and table_at(document, "env").get(_RUST_MODE) != "never":
-        seen = f'recipe "{recipe}" without {_RUST_MODE} = "never" in [env]'
-        wanted = "it: that branch's engine looks for cargo at start-up, and the image has none"
-        fix = f'add {_RUST_MODE} = "never" under [env]'
-        related: KeyPath = ("env", _RUST_MODE)
-        yield Finding(("image", "recipe"), seen, wanted, fix, (related,))
-
-
-def _split(document: Document) -> Iterator[Finding]:
-    """The split needs the engine that the plugin hooks, ranks to share rows, and room for both."""
-    if "prefill_split" not in document:
-        return
-    path: KeyPath = ("prefill_split",)
-    recipe = table_at(document, "image").get("recipe")
-    if recipe is not None and recipe != "release":
-        seen, wanted = f'[prefill_split] with recipe "{recipe}"', "the engine its plugin hooks"
-        fix = 'set recipe = "release", or remove the section'
-        yield Finding(path, seen, wanted, fix, (("image", "recipe"),))
-    if table_at(document, "engine").get("tp") == 1:
-        fix = "remove the section"
-        yield Finding(path, "[prefill_split] with tp = 1", "ranks to share rows", fix, (_TP,))
-    yield from _unreached(document)
-
-
-def _unreached(document: Document) -> Iterator[Finding]:
-    """A threshold above what the engine ever sees would never split anything."""
-    split, engine = table_at(document, "prefill_split"), table_at(document, "engine")
-    for key, limit, default in (
-        ("min_context", "context_length", 32_768),
-        ("min_rows", "chunked_prefill_size", 1024),
-    ):
-        least, most = split.get(key, default), engine.get(limit)
-        if isinstance(least, int) and isinstance(most, int) and least > most:
-            path: KeyPath = ("prefill_split", key)
-            seen = f"{key} = {least} with {limit} = {most}: no step is ever split"
-            fix = f"lower {key}, raise engine.{limit}, or remove the section"
-            yield Finding(path, seen, f"{key} at most {limit}", fix, (("engine", limit),))
+def _ssh(document: Document) -> Iterator[Finding]:
+    if "port" in table_at(document, "ssh"):
+        wanted = "keys of [ssh]: user, identity_file"
+        fix = "put it into ~/.ssh/config: Port under the Host of each node"
+        yield Finding(("ssh", "port"), "unknown key `ssh.port`", wanted, fix)

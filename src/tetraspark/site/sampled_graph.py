@@ -36,15 +36,16 @@ def sampled_variables(engine: str, wanted: bool | None) -> dict[str, str]:
 
 
 def sampled_findings(document: Document, engine: str | None) -> Iterator[Finding]:
-    """Find what would leave sampled requests out of the graph in spite of the key."""
+    """Find what the key cannot stand with, or what undoes it."""
     speculative, env = table_at(document, "speculative"), table_at(document, "env")
-    if speculative.get("sampled_in_graph") is not True:
-        return
+    wanted_in = speculative.get("sampled_in_graph")
     algorithm = speculative.get("algorithm")
+    if not isinstance(wanted_in, bool):
+        return
     if isinstance(algorithm, str) and algorithm != "DSPARK":
-        seen = f'sampled_in_graph = true with algorithm = "{algorithm}"'
+        seen = f'sampled_in_graph = {str(wanted_in).lower()} with algorithm = "{algorithm}"'
         yield Finding(_PATH, seen, "DSPARK: no other algorithm has that graph", "remove it")
-    if engine != RELEASE:
+    if engine != RELEASE or not wanted_in:
         return
     mode = env.get(VERIFY_MODE, "static")
     if mode != "static":

@@ -1,10 +1,11 @@
 """Sections of a site file that say what is served: model, engine, API, deadlines."""
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from tetraspark.site.section import Host, PathText, Section
+from tetraspark.site.section import Host, PathText, Section, refusal
 
 
 class Canary(Section):
@@ -125,11 +126,19 @@ class Guards(Section):
     )
 
 
+def _algorithm(text: str) -> str:
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+        upper = re.sub(r"[^A-Z0-9_]", "", text.upper()).lstrip("0123456789_") or "DSPARK"
+        wanted = "the engine's name for it, in upper case"
+        raise refusal(f"algorithm = {text!r}", wanted, f'algorithm = "{upper}"')
+    return text
+
+
 class Speculative(Section):
     """Speculative decoding."""
 
-    algorithm: str = Field(
-        pattern=r"^[A-Z][A-Z0-9_]*$", description="the engine's name for it, such as DSPARK"
+    algorithm: Annotated[str, AfterValidator(_algorithm)] = Field(
+        description="the engine's name for it, such as DSPARK"
     )
     block_size: int | None = Field(
         default=None, ge=1, le=64, description="draft tokens a step (DSPARK)"

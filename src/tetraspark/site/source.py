@@ -1,10 +1,14 @@
 """A configuration file as bytes, and the text in it with every byte-level oddity named."""
 
 import hashlib
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.errors import Problem, UsageError
+
+LARGEST_FILE = 1024 * 1024
+"""Bytes: no file that people write for tetraspark is larger."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -47,13 +51,19 @@ def decode_source(path: Path, data: bytes) -> Source:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes; raises UsageError for a folder, a missing or unreadable file."""
+    """Return a file's bytes.
+
+    Raises UsageError for a missing or unreadable file, for what is no regular file (a pipe or a
+    device may never end) and for more than LARGEST_FILE bytes.
+    """
     try:
-        if path.is_dir():
-            raise UsageError(
-                Problem(str(path), "a folder", "a file", f"name the file in it: {path}/NAME")
-            )
-        return path.read_bytes()
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError(_irregular(path, status.st_mode))
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        check_size(path, max(len(data), status.st_size))
+        return data
     except FileNotFoundError:
         fix = f"check the path, or start from an example: ls {path.parent}"
         raise UsageError(Problem(str(path), "no such file", "a readable file", fix)) from None
@@ -65,6 +75,21 @@ def read_bytes(path: Path) -> bytes:
         raise UsageError(
             Problem(str(path), f"cannot be read: {reason}", "a readable file", "check the path")
         ) from None
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise UsageError for a file of more than LARGEST_FILE bytes."""
+    if size > LARGEST_FILE:
+        seen, wanted = f"{size} bytes", f"a file of at most {LARGEST_FILE} bytes"
+        fix = "check that this is the right file, or take out what is no setting"
+        raise UsageError(Problem(str(path), seen, wanted, fix))
+
+
+def _irregular(path: Path, mode: int) -> Problem:
+    if stat.S_ISDIR(mode):
+        return Problem(str(path), "a folder", "a file", f"name the file in it: {path / 'NAME'}")
+    seen = "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+    return Problem(str(path), seen, "a regular file", "save the text to a file and name that")
 
 
 def _encoding_problem(path: Path, body: bytes) -> Problem | None:
