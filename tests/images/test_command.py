@@ -2,20 +2,23 @@
 
 import json
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_main import run
-from tests.images.conftest import Sources
+from tests.images.conftest import ARCHIVE, BODIES, TEXT, Sources
 from tests.images.web import Page
 from tests.serving import COMMAND, ROOT
 from tetraspark.engine.hooks import TARGETS
 
 
 def fetch(sources: Sources, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return run("fetch", "--manifest", sources.path, "--mirror", sources.web.url, *words)
+    words = ("fetch", "--manifest", sources.path, *words)
+    return run(*words, TETRASPARK_MIRROR=sources.web.url)
 
 
 def test_a_recipe_is_fetched_and_listed(sources: Sources) -> None:
@@ -25,7 +28,8 @@ def test_a_recipe_is_fetched_and_listed(sources: Sources) -> None:
     listed = json.loads(fetch(sources, "--list", "--json", "kernel-one").stdout)
     (row,) = listed["files"]
     assert (row["component"], row["state"], row["size"]) == ("kernel-one-1.2", "present", 9000)
-    assert fetch(sources, "--recipe", "base").returncode == 0
+    done = fetch(sources, "--recipe", "base")
+    assert done.returncode == 0 and "no files" in done.stdout
 
 
 def test_the_recipe_comes_from_the_site(sources: Sources, tmp_path: Path) -> None:
@@ -61,7 +65,10 @@ def test_verify_names_what_was_changed(sources: Sources) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["files"] == 3
     sources.cache.path(sources.row("engine").sha256).write_bytes(b"changed")
     done = fetch(sources, "--verify")
-    assert done.returncode == 1 and "tetraspark fetch engine" in done.stderr
+    assert done.returncode == 1
+    assert f"tetraspark fetch --manifest {sources.path} engine" in done.stderr
+    done = fetch(sources, "--list", "--json")
+    assert done.returncode == 1 and json.loads(done.stdout)["ok"] is False
 
 
 @pytest.mark.parametrize(
@@ -70,11 +77,48 @@ def test_verify_names_what_was_changed(sources: Sources) -> None:
         (("nothing",), "'nothing'"),
         (("--recipe", "canary", "--from", "/etc/hostname"), "one file for 3 components"),
         (("--recipe", "canary", "--from", "/no/such"), "no such file or folder"),
+        (("--verify", "nope"), "COMPONENT"),
+        (("--verify", "--list"), "--list"),
+        (("--list", "--from", "/tmp"), "--from"),
+        (("--list", "--mirror", "http://m.example"), "--mirror"),
+        (("engine", "--from", "/tmp", "--mirror", "http://m.example"), "--mirror"),
+        (("--recipe", "release", "engine"), "engine, not in it"),
     ],
 )
 def test_bad_usage_is_told(sources: Sources, words: tuple[str, ...], text: str) -> None:
     done = fetch(sources, *words)
     assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_recipe_that_the_manifest_lacks_is_no_success(sources: Sources) -> None:
+    sources.path.write_text(TEXT.replace('"canary", "canary-roce"', '"canary-roce"'))
+    done = fetch(sources, "--recipe", "canary")
+    assert done.returncode == 2 and "no row of recipe 'canary'" in done.stderr
+
+
+def test_a_file_in_the_place_of_the_cache_is_told(sources: Sources, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    for words in (("--verify",), ("--list",), ("engine",)):
+        done = fetch(sources, *words)
+        assert done.returncode == 2 and f"{tmp_path / 'cache'}" in done.stderr, done
+
+
+def test_a_narrow_table_keeps_every_name(sources: Sources) -> None:
+    done = run("fetch", "--manifest", sources.path, "--list", COLUMNS="40")
+    assert "…" not in done.stdout and done.returncode == 0
+
+
+def test_ctrl_c_says_how_it_goes_on(sources: Sources) -> None:
+    sources.web.serve(ARCHIVE, Page(BODIES[ARCHIVE], pause=0.2))
+    words = [str(COMMAND), "fetch", "--manifest", str(sources.path), "engine"]
+    environment = os.environ | {"TETRASPARK_MIRROR": sources.web.url}
+    process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not list(sources.cache.folder.glob("*.part")) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130 and "the same command goes on" in said
 
 
 def test_one_file_from_this_machine(sources: Sources, tmp_path: Path) -> None:

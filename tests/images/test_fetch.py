@@ -114,6 +114,12 @@ def test_a_file_whose_size_nobody_states_has_a_limit(
 
 ANSWERS = [
     (Page(b"gone", 404), "HTTP 404", "the source has moved"),
+    (Page(b"who", 401), "HTTP 401 Unauthorized", "~/.netrc: machine 127.0.0.1"),
+    (Page(b"", 416), "HTTP 416", "answer is broken"),
+    (Page(b"", 302, {"Location": "http://a..b/"}), "leads nowhere", "answer is broken"),
+    (Page(b"", 302, {"Location": "ftp://127.0.0.1/"}), "not HTTP", "answer is broken"),
+    (Page(b"", headers={"Transfer-Encoding": "nonsense"}), "not HTTP", "answer is broken"),
+    (Page(b"", 302, {"Location": "http://127.0.0.2:9/"}), "at 127.0.0.2", "the same command"),
     (Page(b"busy", 503), "HTTP 503", "try again later"),
     (Page(b"<html>", headers={"Content-Type": "text/html"}), "an HTML page", "use --from"),
 ]
@@ -161,7 +167,14 @@ def test_settings_that_cannot_be_used_are_told_without_their_passwords(
     monkeypatch.setenv("HTTPS_PROXY", "nonsense://bob:hush@proxy")
     with pytest.raises(UsageError) as caught:
         fetch(sources)
-    assert "a proxy that is no URL" in str(caught.value) and "hush" not in str(caught.value)
+    assert "HTTPS_PROXY: a proxy that is" in str(caught.value) and "hush" not in str(caught.value)
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://proxy:1080")
+    with pytest.raises(UsageError, match="HTTPS_PROXY"):
+        fetch(sources)
+    monkeypatch.delenv("HTTPS_PROXY")
+    Path(os.environ["NETRC"]).write_bytes(b"machine \xff\n")
+    with pytest.raises(UsageError, match="netrc: cannot be read"):
+        fetch(sources)
 
 
 MIRRORS = [
@@ -171,6 +184,14 @@ MIRRORS = [
     "ftp://mirror.example",
     "mirror.example",
     "file:///x",
+    "hush:tok@host",
+    "http://mirror.example/?hush",
+    "http://mirror.example:hush/",
+    "http://mirror.example:99999",
+    "http://a..b",
+    f"http://{'a' * 80}.example",
+    "http://xn--zz zz",
+    "http://☃",
 ]
 
 
@@ -200,6 +221,7 @@ def test_a_folder_of_files_stands_for_the_network(sources: Sources, tmp_path: Pa
     assert "sha256" in text and ARCHIVE in text
     (folder / sources.row("engine").file).unlink()
     assert "no such file" in refused(sources, "engine", local=folder)
+    assert "not a regular file" in refused(sources, "engine", local=Path("/dev/zero"))
     assert not list(sources.cache.folder.glob("*.part"))
 
 
@@ -208,7 +230,10 @@ def test_a_damaged_file_is_named_and_replaced(sources: Sources) -> None:
     row = sources.row("kernel-two-0.3")
     sources.cache.path(row.sha256).write_bytes(b"twO")
     (problem,) = verify(sources.cache, sources.manifest)
-    assert "kernel-two-0.3" in problem.wanted and problem.fix == "tetraspark fetch kernel-two-0.3"
+    assert (
+        "kernel-two-0.3" in problem.wanted
+        and problem.fix == f"{sources.manifest.fetch_command} {row.component}"
+    )
     assert look(sources.cache, row).state == "damaged"
     assert [one.state for one in fetch(sources)] == ["present", "present", "downloaded"]
     assert verify(sources.cache, sources.manifest) == []
@@ -235,11 +260,35 @@ def test_a_disk_that_takes_no_more_is_told(sources: Sources) -> None:
     assert fetch(sources, "engine")[0].state == "downloaded"
 
 
+def test_a_full_disk_leaves_nothing_of_what_is_made_here(sources: Sources) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, hard))
+    try:
+        with pytest.raises(RunError, match=f"{sources.cache.folder}.*df -h"):
+            sources.cache.add(b"x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert named(sources) == []
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(sources: Sources) -> None:
+    row = sources.row("kernel-one-1.2")
+    for name in (f"{row.sha256}.part", row.sha256):
+        path = sources.cache.folder / name
+        path.mkdir(parents=True)
+        assert f"rm -r {path}" in refused(sources, "kernel-one")
+        if name == row.sha256:
+            (problem,) = verify(sources.cache, sources.manifest)
+            assert problem.seen == "not a regular file"
+        path.rmdir()
+
+
 def test_unknown_components_are_named_with_the_nearest(sources: Sources) -> None:
     with pytest.raises(UsageError) as caught:
         chosen(sources.manifest, ["kernel-on", "what"])
     first, second = caught.value.problems
-    assert first.fix == "did you mean kernel-one?" and second.fix == "tetraspark fetch --list"
+    assert first.fix == "did you mean kernel-one?"
+    assert second.fix == f"tetraspark fetch --manifest {sources.path} --list"
 
 
 CHILD = """

@@ -7,19 +7,20 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.images.cache import Cache, default_cache
-from tetraspark.images.fetch import Fetch, Fetched, Row, chosen, look, verify
+from tetraspark.images.fetch import Fetch, Fetched, Row, look, rows_of, verify
 from tetraspark.images.manifest import Manifest, Recipe, load_manifest
 from tetraspark.site.load import load_site
 
 
 def fetch(
+    context: typer.Context,
     components: Annotated[
         list[str] | None, typer.Argument(metavar="[COMPONENT]...", help="Default: a recipe's.")
     ] = None,
@@ -45,30 +46,46 @@ def fetch(
     json: Json = False,
 ) -> None:
     """Download the pinned files of an image; nothing with another hash is ever kept."""
+    _check_options(context, show=show, check=check)
     sources, cache = load_manifest(*(manifest or ())), Cache(default_cache())
     if check:
         _verify(cache, sources, json)
-    elif show:
-        _report([look(cache, row) for row in _rows(sources, components, recipe)], json)
-    else:
-        if recipe is None and not components:
-            recipe = _recipe_of(site)
-        rows = _rows(sources, components, recipe)
-        _check_local(local, rows)
+        return
+    if recipe is None and not components and not show:
+        recipe = _recipe_of(site, sources)
+    rows = rows_of(sources, recipe, components or ())
+    if show:
+        _report([look(cache, row) for row in rows], json)
+        return
+    _check_local(local, rows)
+    try:
         _report(fetch_files(Fetch(cache, mirror, local), rows), json)
+    except KeyboardInterrupt:
+        err.print("interrupted: what arrived is kept, and the same command goes on from there")
+        raise typer.Exit(130) from None
 
 
-def _rows(
-    sources: Manifest, components: list[str] | None, recipe: Recipe | None
-) -> tuple[Row, ...]:
-    of_recipe = sources if recipe is None else sources.of(recipe)
-    return chosen(of_recipe, components) if components else of_recipe.downloads
+def _check_options(context: typer.Context, *, show: bool, check: bool) -> None:
+    """Refuse options that would be ignored; those from the environment may be."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    typed = {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
+    if check:
+        verb, ignored = "--verify", {"components", "recipe", "mirror", "local", "show"}
+    elif show:
+        verb, ignored = "--list", {"mirror", "local"}
+    else:
+        verb, ignored = "--from", {"mirror"} if "local" in typed else set()
+    names = {"components": "COMPONENT", "local": "--from", "show": "--list"}
+    wrong = ", ".join(sorted(names.get(name, f"--{name}") for name in typed & ignored))
+    if wrong:
+        fix = f"leave out {verb}, or {wrong}"
+        raise UsageError(Problem(verb, f"{wrong} beside it", f"{verb} without it", fix))
 
 
-def _recipe_of(path: Path) -> Recipe:
+def _recipe_of(path: Path, sources: Manifest) -> Recipe:
     loaded = load_site(path)
     if loaded.site.image is None:
-        where, fix = loaded.origin("kind").where, "tetraspark fetch --recipe release"
+        where, fix = loaded.origin("kind").where, f"{sources.fetch_command} --recipe release"
         raise UsageError(Problem(where, "a site without [image]", "a recipe to fetch for", fix))
     return loaded.site.image.recipe
 
@@ -118,12 +135,19 @@ def _verify(cache: Cache, sources: Manifest, json: bool) -> None:
 
 
 def _report(found: list[Fetched], json: bool) -> None:
+    damaged = any(one.state == "damaged" for one in found)
     if json:
-        print_json({"ok": True, "files": [one.as_dict() for one in found]})
-        return
-    table = Table("component", "bytes", "sha256", "licence", "state", box=None, pad_edge=False)
-    for one in found:
-        size = "not stated" if one.size is None else f"{one.size}"
-        cells = (one.component, size, one.sha256[:12], one.licence, one.state)
-        table.add_row(*(Text(cell) for cell in cells))
-    out.print(table)
+        print_json({"ok": not damaged, "files": [one.as_dict() for one in found]})
+    elif found:
+        names = ("component", "bytes", "sha256", "licence", "state")
+        columns = (Column(name, overflow="fold") for name in names)
+        table = Table(*columns, box=None, pad_edge=False)
+        for one in found:
+            size = "not stated" if one.size is None else f"{one.size}"
+            cells = (one.component, size, one.sha256[:12], one.licence, one.state)
+            table.add_row(*(Text(cell) for cell in cells))
+        out.print(table)
+    else:
+        out.print("no files: the base image is all that is needed")
+    if damaged:
+        raise typer.Exit(1)

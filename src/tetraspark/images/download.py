@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -18,6 +19,9 @@ TRIES = 4
 LARGEST_UNSTATED = 2 << 30
 """Bytes; where the source states no size, more than this is not what was asked for."""
 MOVED = "the source has moved: --mirror or --from, or a newer pin"
+BROKEN = "the server's answer is broken: --mirror or --from"
+CUT_OFF = ("peer closed connection", "Server disconnected")
+"""How httpx begins to say that a connection ended; its other protocol errors stay."""
 ARRIVED = Callable[[int], None]
 """Told how many bytes of the file are here."""
 
@@ -47,12 +51,12 @@ class Download:
             try:
                 resumed = self._part.exists()
                 sha256 = self._stream()
-            except (httpx.TransportError, EndedEarlyError) as error:
-                reason = str(error) or type(error).__name__
-                continue
-            except (httpx.TooManyRedirects, httpx.InvalidURL) as error:
+            except (httpx.TooManyRedirects, httpx.InvalidURL, UnicodeError) as error:
                 seen = f"a redirect that leads nowhere: {type(error).__name__}"
-                raise self._refused(seen, "the file", MOVED) from error
+                raise self._refused(seen, "the file", BROKEN) from error
+            except (httpx.TransportError, EndedEarlyError) as error:
+                reason = self._reason(error)
+                continue
             if sha256 == self.row.sha256:
                 return self.cache.keep(self._part, sha256)
             self._part.unlink()
@@ -73,13 +77,27 @@ class Download:
     def _where(self) -> str:
         return f"{self.row.component} from {shown(self.url)}"
 
+    def _reason(self, error: Exception) -> str:
+        """Say why a connection ended; raises RunError where the next would end as this one."""
+        protocol = isinstance(error, (httpx.ProtocolError, httpx.UnsupportedProtocol))
+        if protocol and not str(error).startswith(CUT_OFF):
+            seen = f"an answer that is not HTTP: {type(error).__name__}"
+            raise self._refused(seen, "the file", BROKEN) from error
+        reason = str(error) or type(error).__name__
+        if isinstance(error, httpx.TransportError):
+            host = error.request.url.host
+            return reason if host == urlsplit(self.url).hostname else f"{reason} at {host}"
+        return reason
+
     def _stream(self) -> str:
         """Append what is missing to the part; return the sha256 (hex) of all of it."""
         have = self._part.stat().st_size if self._part.exists() else 0
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with self.client.stream("GET", self.url, headers=headers) as answer:
             if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                self._part.unlink()
+                self._part.unlink(missing_ok=True)
+                if not have:
+                    raise self._refused("HTTP 416 to a request of all", "the file", BROKEN)
                 raise EndedEarlyError("the server cannot go on from where the part ends")
             self._check_answer(answer)
             start = have if _goes_on(answer, have) else 0
@@ -90,8 +108,12 @@ class Download:
         last = shown(str(answer.url))
         came_from = "" if last == shown(self.url) else f" at {last}"
         if not answer.is_success:
-            seen = f"HTTP {answer.status_code} {answer.reason_phrase}{came_from}"
+            # The standard's phrase: the server's own may be anything.
+            phrase = httpx.codes.get_reason_phrase(answer.status_code)
+            seen = f"HTTP {answer.status_code} {phrase}{came_from}"
             fix = "try again later" if answer.is_server_error else MOVED
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                fix = f"~/.netrc: machine {answer.url.host} login NAME password WORD"
             raise self._refused(seen, "the file", fix)
         if "html" in answer.headers.get("Content-Type", ""):
             seen = f"an HTML page{came_from}: a login page or an error page"

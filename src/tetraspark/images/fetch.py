@@ -2,12 +2,10 @@
 
 import difflib
 import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from netrc import NetrcParseError
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,9 +17,8 @@ from tetraspark.images.download import Download
 from tetraspark.images.manifest import Archive, Manifest, Wheel
 from tetraspark.images.mirror import mirrored
 from tetraspark.images.tree import file_sha256
+from tetraspark.images.web import web_client
 
-TIMEOUT = httpx.Timeout(60, connect=20)
-"""Seconds: between two pieces of a body, and for a connection."""
 Row = Archive | Wheel
 State = Literal["absent", "present", "damaged", "downloaded", "copied"]
 Arrived = Callable[[Row, int], None]
@@ -48,20 +45,47 @@ def chosen(manifest: Manifest, names: Iterable[str]) -> tuple[Row, ...]:
     """Return the rows of some components (`sglang-kernel-0.4.7`, or `sglang-kernel` for each of
     its versions). Raises UsageError naming every unknown one.
     """
+    known = _by_name(manifest)
+    asked = list(dict.fromkeys(names))
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise UsageError(*(_unknown(name, list(known), manifest) for name in unknown))
+    return tuple(dict.fromkeys(row for name in asked for row in known[name]))
+
+
+def rows_of(manifest: Manifest, recipe: str | None, names: Iterable[str]) -> tuple[Row, ...]:
+    """Return the rows of some components, or all; with a recipe, those in it.
+
+    Raises UsageError for a recipe without any row, and for components that are unknown or none
+    of the recipe's.
+    """
+    found, names = manifest if recipe is None else manifest.of(recipe), list(names)
+    if recipe is not None and not found.base and not found.downloads:
+        held = {one for row in (*manifest.base, *manifest.downloads) for one in row.recipes}
+        wanted = f"a recipe of the sources manifest: {', '.join(sorted(held)) or 'it is empty'}"
+        fix = f"{manifest.fetch_command} --list"
+        raise UsageError(Problem("--recipe", f"no row of recipe {recipe!r}", wanted, fix))
+    rows = chosen(manifest, names) if names else found.downloads
+    inside = _by_name(found)
+    others = [name for name in names if name not in inside]
+    if others:
+        wanted = f"components of recipe {recipe}"
+        fix = f"{manifest.fetch_command} {' '.join(others)}"
+        raise UsageError(Problem("--recipe", f"{', '.join(others)}, not in it", wanted, fix))
+    return tuple(row for row in rows if recipe is None or recipe in row.recipes)
+
+
+def _by_name(manifest: Manifest) -> dict[str, list[Row]]:
     known: dict[str, list[Row]] = {}
     for row in manifest.downloads:
         for name in {row.component, row.name if isinstance(row, Wheel) else row.component}:
             known.setdefault(name, []).append(row)
-    asked = list(dict.fromkeys(names))
-    unknown = [name for name in asked if name not in known]
-    if unknown:
-        raise UsageError(*(_unknown(name, list(known)) for name in unknown))
-    return tuple(dict.fromkeys(row for name in asked for row in known[name]))
+    return known
 
 
-def _unknown(name: str, known: list[str]) -> Problem:
-    near = difflib.get_close_matches(name, known, 1)
-    fix = f"did you mean {near[0]}?" if near else "tetraspark fetch --list"
+def _unknown(name: str, known: list[str], manifest: Manifest) -> Problem:
+    near = difflib.get_close_matches(name, known, 1, cutoff=0.75)
+    fix = f"did you mean {near[0]}?" if near else f"{manifest.fetch_command} --list"
     return Problem("COMPONENT", repr(name), "a component of the sources manifest", fix)
 
 
@@ -85,8 +109,8 @@ class Fetch:
         into the same cache is waited for, and `waiting` told so.
         """
         rows = list(rows)
-        urls = [mirrored(row.url, self.mirror) for row in rows]
-        with _locked(self.cache, waiting), _client() as client:
+        urls = [mirrored(row.url, None if self.local else self.mirror) for row in rows]
+        with _locked(self.cache, waiting), web_client() as client:
             for row, url in zip(rows, urls, strict=True):
                 state = look(self.cache, row).state
                 if state != "present":
@@ -97,16 +121,11 @@ class Fetch:
     def _bring(
         self, client: httpx.Client, row: Row, url: str, arrived: Arrived
     ) -> Literal["downloaded", "copied"]:
-        try:
+        with self.cache.writing():
             if self.local is not None:
                 _copy(_local_file(self.local, row), row, self.cache)
                 return "copied"
             Download(client, row, url, self.cache, lambda have: arrived(row, have)).run()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            fix = f"df -h {self.cache.folder}"
-            problem = Problem(str(error.filename or self.cache.folder), reason, row.file, fix)
-            raise RunError(problem) from error
         return "downloaded"
 
 
@@ -127,11 +146,12 @@ def verify(cache: Cache, manifest: Manifest) -> list[Problem]:
     known = {row.sha256: row for row in manifest.downloads}
     problems = []
     for path in cache.files():
-        seen = cache.damaged(path.name)
-        if seen:
-            row = known.get(path.name)
+        row = known.get(path.name)
+        fix = f"{manifest.fetch_command} {row.component}" if row else f"rm {path}"
+        if not path.is_file():
+            problems.append(Problem(str(path), "not a regular file", "one", f"rm -r {path}"))
+        elif seen := cache.damaged(path.name):
             what = f" ({row.component}, {row.file})" if row else ""
-            fix = f"tetraspark fetch {row.component}" if row else f"rm {path}"
             wanted = f"sha256 {path.name}, its name{what}"
             problems.append(Problem(str(path), f"sha256 {seen}", wanted, fix))
     return problems
@@ -140,14 +160,20 @@ def verify(cache: Cache, manifest: Manifest) -> list[Problem]:
 def _local_file(local: Path, row: Row) -> Path:
     path = local / row.file if local.is_dir() else local
     if not path.is_file():
+        seen = "not a regular file" if path.exists() else "no such file"
         fix = f"download {row.url} elsewhere and put it there"
-        raise RunError(Problem(str(path), "no such file", row.component, fix))
+        raise RunError(Problem(str(path), seen, row.component, fix))
     return path
 
 
 def _copy(path: Path, row: Row, cache: Cache) -> None:
     part = cache.folder / f"{row.sha256}.part"
-    shutil.copyfile(path, part)
+    try:
+        shutil.copyfile(path, part)
+    except OSError:
+        if part.is_file():
+            part.unlink()
+        raise
     seen = file_sha256(part)
     if seen != row.sha256:
         part.unlink()
@@ -157,30 +183,12 @@ def _copy(path: Path, row: Row, cache: Cache) -> None:
     cache.keep(part, row.sha256)
 
 
-def _client() -> httpx.Client:
-    """Return the client; passwords of a mirror come from ~/.netrc, never from a URL.
-
-    Raises UsageError for a netrc file or proxy settings that cannot be used; neither is shown,
-    as both may hold passwords.
-    """
-    path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
-    try:
-        auth = httpx.NetRCAuth(str(path)) if path.is_file() else None
-    except NetrcParseError as error:
-        where, fix = f"{path}:{error.lineno}", "correct the line"
-        raise UsageError(Problem(where, "cannot be read", "a netrc file", fix)) from None
-    try:
-        return httpx.Client(timeout=TIMEOUT, follow_redirects=True, auth=auth)
-    except (ValueError, httpx.InvalidURL):
-        seen, fix = "a proxy that is no URL", "env | grep -i _proxy"
-        wanted = "HTTP_PROXY and HTTPS_PROXY as http://HOST:PORT"
-        raise UsageError(Problem("environment", seen, wanted, fix)) from None
-
-
 @contextmanager
 def _locked(cache: Cache, waiting: Callable[[], None]) -> Iterator[None]:
-    cache.folder.mkdir(parents=True, exist_ok=True)
-    with (cache.folder / "lock").open("w") as lock:
+    with cache.writing():
+        cache.folder.mkdir(parents=True, exist_ok=True)
+        file = (cache.folder / "lock").open("w")
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -49,8 +49,7 @@ def address_fault(url: str) -> str:
 def shown(url: str) -> str:
     """Return a URL as messages have it: no credentials, and no query, which may sign a request."""
     parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _is_address(host: str) -> bool:

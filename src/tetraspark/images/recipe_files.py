@@ -22,11 +22,14 @@ def recipe_files(
 ) -> list[ContextFile]:
     """Return the files of a recipe, whose rows `manifest` holds.
 
-    Raises RunError naming every file that is not fetched.
+    Raises RunError saying how many files are not fetched, with the first of them.
     """
     missing = [row for row in manifest.downloads if not cache.has(row.sha256)]
     if missing:
-        raise RunError(*(_not_fetched(row, recipe) for row in missing))
+        names = ", ".join(row.component for row in missing[:5]) + ", …" * (len(missing) > 5)
+        seen = f"{len(missing)} of {len(manifest.downloads)} files not fetched: {names}"
+        fix = f"{manifest.fetch_command} --recipe {recipe}"
+        raise RunError(Problem(f"recipe {recipe}", seen, "all of them", fix))
     found = [
         ContextFile(f"{FILES}/{_place(row)}", cache.path(row.sha256), row.sha256)
         for row in manifest.downloads
@@ -45,10 +48,6 @@ def recipe_files(
 
 def _place(row: Archive | Wheel) -> str:
     return f"{'wheels' if isinstance(row, Wheel) else 'sources'}/{row.file}"
-
-
-def _not_fetched(row: Archive | Wheel, recipe: str) -> Problem:
-    return Problem(row.component, "not fetched", row.file, f"tetraspark fetch --recipe {recipe}")
 
 
 def _requirements(pins: Iterable[tuple[str, str, str]]) -> bytes:
