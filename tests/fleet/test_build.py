@@ -189,8 +189,8 @@ def test_files_that_are_not_as_pinned_never_reach_a_node(
         assert seen in fetched.stderr
     built = shop.build()
     assert built.returncode == 1
-    assert "error: kernel-one-1.2" in built.stderr
-    assert "fix:    tetraspark fetch --recipe canary" in built.stderr
+    assert "not fetched: engine, kernel-one-1.2" in built.stderr
+    assert f"fix:    tetraspark fetch --manifest {shop.manifest} --recipe canary" in built.stderr
     shop.fill()
     stored = next(path for path in shop.cache.iterdir() if path.read_bytes() == shop.body(WHEEL))
     stored.write_bytes(shop.body(WHEEL)[:-1] + b"!")
