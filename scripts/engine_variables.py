@@ -11,11 +11,11 @@ import argparse
 import ast
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from tetraspark.engine.pins import read_pins
-from tetraspark.engine.tree import PACKAGE, Tree, open_tree
+from tetraspark.engine.tree import PACKAGE, Tree, TreeError, open_tree
 
 NAME = re.compile(r"(?<![A-Z0-9_])SGLANG_[A-Z0-9_]+")
 # An option or a variable in a note on what replaces a deprecated one.
@@ -26,9 +26,14 @@ NATIVE = ("SGLANG_TONIC_PAYLOAD",)
 
 
 def table(tree: Tree) -> str:
-    """Return the table of one engine, sorted, with the hash of where names are declared."""
+    """Return the table of one engine, sorted, with the hash of where names are declared.
+
+    Raises TreeError when the files cannot be read or hold no declarations.
+    """
     version = next(pin.asked for pin in read_pins(tree.metadata()) if pin.package == PACKAGE)
-    environ = tree.read(ENVIRON) or ""
+    environ = tree.read(ENVIRON)
+    if environ is None:
+        raise TreeError(f"no {ENVIRON}", "an engine that declares its variables there")
     deprecated = dict(_deprecated(environ))
     names = {name for file in tree.files() for name in NAME.findall(tree.read(file) or "")}
     digest = hashlib.sha256(environ.encode()).hexdigest()
@@ -48,7 +53,7 @@ def _line(name: str, deprecated: dict[str, list[str]]) -> str:
 
 def _deprecated(environ: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each deprecated name and its replacements: the registry's, then the aliases."""
-    for node in ast.walk(ast.parse(environ)):
+    for node in ast.walk(_parsed(environ)):
         value = getattr(node, "value", None)
         if isinstance(node, ast.AnnAssign) and isinstance(value, ast.Dict):
             yield from _registry(node, value)
@@ -57,6 +62,14 @@ def _deprecated(environ: str) -> Iterator[tuple[str, list[str]]]:
             for one in old:
                 if isinstance(one, ast.Constant) and isinstance(node.targets[0], ast.Name):
                     yield str(one.value), [node.targets[0].id]
+
+
+def _parsed(environ: str) -> ast.Module:
+    try:
+        return ast.parse(environ)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        seen = f"{ENVIRON} is no Python: {error}"
+        raise TreeError(seen, "an engine that declares its variables there") from error
 
 
 def _registry(node: ast.AnnAssign, value: ast.Dict) -> Iterator[tuple[str, list[str]]]:
@@ -69,7 +82,20 @@ def _registry(node: ast.AnnAssign, value: ast.Dict) -> Iterator[tuple[str, list[
             yield str(key.value), list(dict.fromkeys(found))
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Print the table; return the process exit code, 2 when there is no engine to read."""
     parser = argparse.ArgumentParser(description="Write the table of an engine's variables.")
-    parser.add_argument("--sglang", type=Path, help="wheel or folder; else the installed one")
-    print(table(open_tree(parser.parse_args().sglang)), end="")
+    parser.add_argument("--sglang", metavar="PATH", help="wheel or folder; else the installed one")
+    path = parser.parse_args().sglang
+    try:
+        text = table(open_tree(path))
+    except TreeError as error:
+        where = PACKAGE if path is None else path or "--sglang"
+        print(f"error: {where}: {error}; fix: {error.fix}", file=sys.stderr)
+        return 2
+    print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

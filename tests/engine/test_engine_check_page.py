@@ -52,16 +52,16 @@ def test_a_block_of_the_page_runs(clone: Path, block: str) -> None:
     elif "engine check" in block:
         counts = f"no drift: targets {len(TARGETS)} found; pins {len(PINS)} same"
         assert result.stdout.splitlines()[-1] == counts
-        assert re.sub(r"\d+", "N", counts) in re.sub(r"\d+", "N", PAGE)
+        assert counts in PAGE
 
 
 def test_the_page_has_the_commands_it_is_about() -> None:
     assert len(BLOCKS) == 4
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, columns: int = 200) -> subprocess.CompletedProcess[str]:
     argv = [str(COMMAND), "engine", "check", *words]
-    env = os.environ | {"COLUMNS": "200"}
+    env = os.environ | {"COLUMNS": str(columns)}
     return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
 
 
@@ -148,17 +148,105 @@ def test_a_pin_is_read_as_the_wheel_writes_it() -> None:
     }
 
 
+def asked(*requirements: str) -> dict[str, tuple[str, str]]:
+    text = "Version: 0.5.23\n" + "".join(f"Requires-Dist: {one}\n" for one in requirements)
+    return {one.package: (one.asked, one.verdict) for one in read_pins(text)}
+
+
+@pytest.mark.parametrize("spec", ["== 2.14.1", " ==2.14.1 ", "( == 2.14.1 )", "=== 2.14.1"])
+def test_blanks_in_a_pin_are_no_difference(spec: str) -> None:
+    assert asked(f"torch{spec}")["torch"] == ("2.14.1", "same")
+
+
+@pytest.mark.parametrize("extra", ["extra=='npu'", "'npu' == extra", 'extra  ==  "npu"'])
+def test_a_pin_of_an_extra_is_not_the_engines(extra: str) -> None:
+    found = asked(
+        "torch==2.14.1", f"torch==2.5.0;{extra}", f"torch==1;python_version>'3'and {extra}"
+    )
+    assert found["torch"] == ("2.14.1", "same")
+
+
+def test_the_word_extra_in_a_value_is_no_extra() -> None:
+    assert asked("torch==2.14.1; platform_version != 'extra'")["torch"] == ("2.14.1", "same")
+
+
+def test_several_pins_of_one_package_are_all_told() -> None:
+    found = asked("torch==2.14.1; sys_platform=='linux'", "torch==2.5; sys_platform=='darwin'")
+    assert found["torch"] == ("2.14.1, 2.5", "differs")
+
+
+def test_nothing_that_a_wheel_says_reaches_the_terminal_raw(
+    tmp_path: Path, texts: dict[str, str]
+) -> None:
+    texts["srt/\x1b]0;a.py"] = texts.pop("srt/utils/auth.py")
+    evil = METADATA.replace("Version: 0.5.23", "Version: \x1b[31m" + "9" * 5000)
+    evil = evil.replace("torch==2.14.1", "torch==\x9b2J")
+    file = str(wheel(tmp_path, texts, evil))
+    result = run("--sglang", file, "--all")
+    assert result.returncode == 1
+    assert all(char.isprintable() or char == "\n" for char in result.stdout)
+    assert max(map(len, result.stdout.splitlines())) < 400
+    for text in (r"\x1b[31m999", r"\x9b2J", r"sglang.srt.\x1b]0;a.add_api_key_middleware"):
+        assert text in result.stdout
+
+
+def test_the_name_of_every_target_is_whole_on_a_narrow_terminal() -> None:
+    lines = run("--all", columns=80).stdout.splitlines()
+    shown = [line.split()[-1] for line in lines if line.startswith("found ")]
+    assert shown == [target.path for target in TARGETS]
+
+
+def damaged(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / WHEEL, "w") as archive:
+        archive.writestr("sglang-0.5.23.dist-info/METADATA", METADATA)
+    data = (folder / WHEEL).read_bytes()
+    (folder / WHEEL).write_bytes(data.replace(b"Name: sglang", b"Name: sgl\0ng"))
+    return folder / WHEEL
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def variables(path: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, str(ROOT / "scripts/engine_variables.py"), "--sglang", path]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
 @pytest.mark.parametrize(
     ("make", "seen"),
     [
+        (damaged, "a damaged archive: sglang-0.5.23.dist-info/METADATA"),
+        (pipe, "not a regular file"),
+        (lambda folder: folder / ("n" * 300), "File name too long"),
+        (lambda folder: "", "no path"),
         (lambda folder: folder / "absent.whl", "no such file"),
         (lambda folder: folder, "a folder without sglang"),
         (lambda folder: shutil.copy(__file__, folder / WHEEL), "no zip archive"),
     ],
 )
 def test_what_is_no_engine_is_bad_usage(tmp_path: Path, make: Any, seen: str) -> None:
-    result = run("--sglang", str(make(tmp_path)), "--json")
+    path = str(make(tmp_path))
+    result = run("--sglang", path, "--json")
     assert result.returncode == 2
     (problem,) = json.loads(result.stdout)["problems"]
     assert seen in problem["seen"] and problem["wanted"] and problem["fix"]
-    assert "Traceback" not in result.stderr
+    assert problem["where"] == (path or "--sglang") and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("make", [damaged, lambda folder: folder / "nope", lambda folder: ""])
+def test_the_table_of_variables_refuses_what_is_no_engine(tmp_path: Path, make: Any) -> None:
+    result = variables(str(make(tmp_path)))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "wanted: " in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("text", "seen"), [(None, "no srt/environ.py"), ("def", "no Python")])
+def test_the_table_of_variables_needs_their_declarations(
+    tmp_path: Path, text: str | None, seen: str
+) -> None:
+    texts = {} if text is None else {"srt/environ.py": text}
+    result = variables(str(wheel(tmp_path, texts, METADATA)))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert seen in result.stderr

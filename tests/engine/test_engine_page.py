@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from tetraspark.engine.indexer_hooks import INDEXER_HOOKS
+from tetraspark.engine.hooks import HOOKS
 from tetraspark.engine.paged_candidates import TILE_BYTES, row_bytes, rows_per_tile
 from tetraspark.engine.row_partition import Partition
 from tetraspark.engine.split_env import CONTEXT_FLOOR, ROWS_FLOOR
@@ -14,11 +14,10 @@ PAGE = (ROOT / "docs" / "engine.md").read_text()
 PROSE = " ".join(PAGE.split())
 
 
-def test_every_hook_of_the_indexer_is_in_the_table() -> None:
-    for hook in INDEXER_HOOKS:
-        name = hook.target.path.rsplit(".", 1)[1]
-        wanted = f"`BlockIds.{name}`" if name == "tail" else f"`{name}`"
-        assert wanted in PAGE
+def test_every_hook_is_in_the_table() -> None:
+    table = "".join(line for line in PAGE.splitlines() if line.startswith("|"))
+    for hook in HOOKS:
+        assert f"`{'.'.join(hook.target.names)}`" in table, hook.target.path
 
 
 def test_the_figures_are_the_codes() -> None:
