@@ -19,7 +19,7 @@ from tetraspark.measure.place import Place
 from tetraspark.measure.refusals import told
 
 if TYPE_CHECKING:
-    from tetraspark.measure.lanes import LanesReport
+    from tetraspark.measure.lanes import LanesReport, Qualification
 
 qualify = typer.Typer(help="Qualify the fabric before anything is served.", no_args_is_help=True)
 
@@ -51,6 +51,30 @@ def lanes(
     """Run this on every node at once: checks, connections, patterns, latency and bandwidth."""
     address = _address(meet)
     choices = _devices(devices)
+    options = _options(min_mtu)
+    _check(rank, world, node, limit)
+    try:
+        # Not before: torch, an extra, takes seconds to import and no other command needs it.
+        from tetraspark.measure.lanes import Qualification, agree_on_wiring, qualify_lanes
+    except ModuleNotFoundError as error:
+        wanted = "torch, on every node"
+        raise RunError(Problem(node, str(error), wanted, "pip install torch")) from error
+    how = Qualification(options, rounds)
+    start = partial(_start, world=world, meet=meet, choices=choices, how=how)
+    with (
+        err.status("qualifying"),
+        Meeting(rank, Place(world, address, limit, node, start)) as exchange,
+    ):
+        if exchange.strangers:
+            hosts = ", ".join(exchange.strangers)
+            err.print(f"strangers came to {meet} and were refused: {hosts}", markup=False)
+        wiring = agree_on_wiring(exchange, node, choices, how)
+        with told(wiring.nodes, rank):
+            found = qualify_lanes(rank, exchange, wiring, how)
+    print_json(found.as_dict()) if json else _print(found)
+
+
+def _check(rank: int, world: int, node: str, limit: float) -> None:
     if rank >= world:
         raise UsageError(Problem("--rank", f"{rank}", f"below --world {world}", "--rank 0"))
     if not NODE.fullmatch(node):
@@ -59,33 +83,14 @@ def lanes(
     if not 1 <= limit <= MAX_LIMIT_S:
         wanted = f"1 to {MAX_LIMIT_S} seconds"
         raise UsageError(Problem("--limit", str(limit), wanted, "--limit 120"))
+
+
+def _options(min_mtu: int) -> VerbsOptions:
     try:
-        options = VerbsOptions(min_mtu=min_mtu)
+        return VerbsOptions(min_mtu=min_mtu)
     except ValueError as error:
         wanted = f"one of {', '.join(map(str, MTUS))}"
         raise UsageError(Problem("--min-mtu", str(min_mtu), wanted, "--min-mtu 1024")) from error
-    try:
-        # Not before: torch, an extra, takes seconds to import and no other command needs it.
-        from tetraspark.measure.lanes import Qualification, agree_on_wiring, qualify_lanes
-    except ModuleNotFoundError as error:
-        wanted = "torch, on every node"
-        raise RunError(Problem(node, str(error), wanted, "pip install torch")) from error
-    start = partial(_start, world=world, meet=meet, choices=choices, options=options)
-    with (
-        err.status("qualifying"),
-        Meeting(rank, Place(world, address, limit, node, start)) as exchange,
-    ):
-        if exchange.strangers:
-            hosts = ", ".join(exchange.strangers)
-            err.print(f"strangers came to {meet} and were refused: {hosts}", markup=False)
-        try:
-            wiring = agree_on_wiring(exchange, node, choices)
-        except ValueError as error:
-            wanted, fix = "as many on every node", "list one device a lane, in --devices"
-            raise RunError(Problem("--devices", str(error), wanted, fix)) from error
-        with told(wiring.nodes, rank):
-            found = qualify_lanes(rank, exchange, wiring, Qualification(options, rounds))
-    print_json(found.as_dict()) if json else _print(found)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -112,16 +117,14 @@ def _devices(text: str) -> list[Choice]:
     return choices
 
 
-def _start(
-    rank: int, *, world: int, meet: str, choices: list[Choice], options: VerbsOptions
-) -> str:
+def _start(rank: int, *, world: int, meet: str, choices: list[Choice], how: "Qualification") -> str:
     """Return the command that starts a rank; its node's name and addresses are its own."""
     devices = ",".join(
         f"{replace(one, address=None)}{'@ADDRESS' if one.address else ''}" for one in choices
     )
     return (
         f"tetraspark qualify lanes --rank {rank} --world {world} --meet {meet} --node NAME "
-        f"--devices {devices} --min-mtu {options.min_mtu}"
+        f"--devices {devices} --min-mtu {how.options.min_mtu} --rounds {how.rounds}"
     )
 
 

@@ -17,6 +17,7 @@ from tetraspark.collectives.transport import Transport
 from tetraspark.collectives.verbs import VerbsTransport
 from tetraspark.collectives.verbs_options import VerbsOptions
 from tetraspark.collectives.wiring import Wiring
+from tetraspark.errors import Problem, RunError
 
 SMALL_BYTES = 16
 WARM_UP = 5
@@ -75,18 +76,42 @@ class Qualification:
         return VerbsTransport(rank, wiring, self.options)
 
 
-def agree_on_wiring(exchange: Exchange, node: str, devices: Sequence[Choice]) -> Wiring:
-    """Tell the others this node's devices; joins device l of each to device l of every other."""
-    own = json.dumps({"node": node, "devices": [str(device) for device in devices]})
-    told = [json.loads(data) for data in exchange(own.encode())]
-    counts = {len(one["devices"]) for one in told}
-    if len(counts) != 1:
-        seen = ", ".join(f"{one['node']} {len(one['devices'])}" for one in told)
-        raise ValueError(f"nodes list different numbers of devices: {seen}")
+def agree_on_wiring(
+    exchange: Exchange, node: str, devices: Sequence[Choice], how: Qualification
+) -> Wiring:
+    """Tell the others this node's devices; joins device l of each to device l of every other.
+
+    Raises RunError, the same on every rank, where the nodes were told what does not fit together.
+    """
+    own = {
+        "--node": node,
+        "--devices": [str(device) for device in devices],
+        "--min-mtu": how.options.min_mtu,
+        "--rounds": how.rounds,
+    }
+    told = [json.loads(data) for data in exchange(json.dumps(own).encode())]
+    nodes = [one["--node"] for one in told]
+    problems = [
+        *_unequal("--devices", nodes, [f"{len(one['--devices'])} devices" for one in told]),
+        *_unequal("--min-mtu", nodes, [one["--min-mtu"] for one in told]),
+        *_unequal("--rounds", nodes, [one["--rounds"] for one in told]),
+    ]
+    if len(set(nodes)) != len(nodes):
+        fix = '--node "$(hostname)" on every node'
+        problems.append(Problem("--node", ", ".join(nodes), "a name of its own for each", fix))
+    if problems:
+        raise RunError(*problems)
     return Wiring.uniform(
-        [one["node"] for one in told],
-        [[Choice.parse(text) for text in one["devices"]] for one in told],
+        nodes, [[Choice.parse(text) for text in one["--devices"]] for one in told]
     )
+
+
+def _unequal(option: str, nodes: Sequence[str], values: Sequence[object]) -> list[Problem]:
+    if len(set(values)) == 1:
+        return []
+    seen = ", ".join(f"{node} {value}" for node, value in zip(nodes, values, strict=True))
+    fix = f"make {option} alike on every node, then start every rank again"
+    return [Problem(option, seen, "the same on every node", fix)]
 
 
 def only_lane(wiring: Wiring, lane: int) -> Wiring:

@@ -1,15 +1,15 @@
 """Rank 0 waits for the others: it listens, refuses strangers, and knows who has come."""
 
-import errno
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.measure.greeting import GREETING, VERSION, Greeting, send_cause
+from tetraspark.measure.listener import listen
 from tetraspark.measure.place import Place
 
 GREETING_S = 2.0
@@ -46,7 +46,7 @@ class Reception:
         self.guests: dict[int, Guest] = {}
         self.strangers: list[str] = []
         with ExitStack() as door:
-            server = door.enter_context(_listen(place))
+            server = door.enter_context(listen(place))
             door.callback(self._close_arrivals)
             self._receive_all(server)
 
@@ -180,31 +180,3 @@ def tell_all(guests: Sequence[Guest], problems: Sequence[Problem]) -> None:
         with suppress(OSError), guest.link:
             while guest.link.recv(1 << 16):
                 pass
-
-
-LISTEN_ERRORS: Mapping[int, tuple[str, str, str]] = {
-    errno.EADDRINUSE: (
-        "{where} is in use",
-        "a free port",
-        "ss -ltnp 'sport = :{port}' shows by what; or another port in --meet, on every node",
-    ),
-    errno.EADDRNOTAVAIL: (
-        "{host} is no address of this machine",
-        "an address of the machine of rank 0 in --meet",
-        "ip -brief address",
-    ),
-    errno.EACCES: ("{where} needs root", "a port from 1024", "another --meet, on every node"),
-}
-"""Seen, wanted and fix where rank 0 cannot listen."""
-
-
-def _listen(place: Place) -> socket.socket:
-    try:
-        return socket.create_server(place.address)
-    except OSError as error:
-        host, port = place.address
-        _, wanted, fix = LISTEN_ERRORS[errno.EADDRNOTAVAIL]
-        other = (f"cannot listen at {{where}}: {error.strerror or error}", wanted, fix)
-        texts = LISTEN_ERRORS.get(error.errno or 0, other)
-        known = {"where": place.where, "host": host, "port": port}
-        raise RunError(place.problem(0, *(text.format(**known) for text in texts))) from error
