@@ -18,6 +18,8 @@ from tetraspark.site.shell_word import (
 )
 from tetraspark.site.source import LARGEST_FILE, check_size, decode_source
 
+__all__ = ["LARGEST_FILE", "EnvFile", "Statement", "check_size", "parse_envfile"]
+
 _LARGEST_SUM = 4 * LARGEST_FILE
 _MOST_UNENDED = 10
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")

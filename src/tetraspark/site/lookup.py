@@ -48,5 +48,5 @@ def walk(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
         yield here, item
         if isinstance(item, Mapping):
             stack += [((*here, key), inner) for key, inner in item.items()]
-        elif is_list(item):
+        elif isinstance(item, (list, tuple)):
             stack += [((*here, index), inner) for index, inner in enumerate(item)]
