@@ -61,4 +61,4 @@ def _asked(metadata: str) -> dict[str, str]:
             asked = re.sub(r"^={2,3}", "", "".join(match[2].split())) or "any version"
             found.setdefault(normalised(match[1]), []).append(asked)
     found[PACKAGE] = [str(fields.get("Version", "")).strip()]
-    return {name: printable(", ".join(dict.fromkeys(all_))) for name, all_ in found.items()}
+    return {name: printable(", ".join(dict.fromkeys(every))) for name, every in found.items()}
