@@ -175,6 +175,10 @@ def test_settings_that_cannot_be_used_are_told_without_their_passwords(
     Path(os.environ["NETRC"]).write_bytes(b"machine \xff\n")
     with pytest.raises(UsageError, match="netrc: cannot be read"):
         fetch(sources)
+    Path(os.environ["NETRC"]).unlink()
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such")
+    with pytest.raises(UsageError, match="SSL_CERT_FILE: certificates that cannot be read"):
+        fetch(sources)
 
 
 MIRRORS = [

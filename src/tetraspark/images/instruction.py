@@ -33,7 +33,7 @@ class Instruction:
         if words and words[0].startswith("["):
             try:
                 return tuple(str(word) for word in json.loads(" ".join(words)))
-            except ValueError:  # docker takes it as plain words then
+            except (ValueError, RecursionError):  # docker takes it as plain words then
                 return words
         return words
 

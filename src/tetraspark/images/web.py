@@ -16,14 +16,19 @@ TIMEOUT = httpx.Timeout(60, connect=20)
 def web_client() -> httpx.Client:
     """Return the client; passwords of a mirror come from ~/.netrc, never from a URL.
 
-    Raises UsageError for a netrc file or proxy settings that cannot be used; neither is shown,
-    as both may hold passwords.
+    Raises UsageError for a netrc file, proxy settings or certificates that cannot be used; none
+    is shown, as the first two may hold passwords.
     """
     for variable in sorted(os.environ):
         if variable.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             _check_proxy(variable, os.environ[variable])
+    auth = _netrc()
     try:
-        return httpx.Client(timeout=TIMEOUT, follow_redirects=True, auth=_netrc())
+        return httpx.Client(timeout=TIMEOUT, follow_redirects=True, auth=auth)
+    except OSError as error:
+        variable = next((n for n in ("SSL_CERT_FILE", "SSL_CERT_DIR") if n in os.environ), "TLS")
+        seen, fix = f"certificates that cannot be read: {error.strerror}", "env | grep SSL_CERT"
+        raise UsageError(Problem(variable, seen, "a file of PEM certificates", fix)) from error
     except (ValueError, httpx.InvalidURL):
         fix, wanted = "env | grep -i no_proxy", "host names, separated by commas"
         raise UsageError(Problem("NO_PROXY", "no host names", wanted, fix)) from None
