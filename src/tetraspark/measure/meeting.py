@@ -153,7 +153,9 @@ class Meeting:
             return take(first)
         except OSError as error:
             place = self._place
-            seen = f"rank 0 ({place.where}) left the meeting ({error})"
+            silent = f"said nothing for {place.limit_s + GRACE_S:g} s"
+            what = silent if isinstance(error, TimeoutError) else f"left the meeting ({error})"
+            seen = f"rank 0 ({place.where}) {what}"
             fix = f"read what the command printed there, then start every rank: {place.start(0)}"
             problem = place.problem(self._rank, seen, "every rank to the end", fix)
             raise RunError(problem) from error

@@ -47,6 +47,8 @@ class Reception:
         self.strangers: list[str] = []
         with ExitStack() as door:
             server = door.enter_context(listen(place))
+            # A caller that is gone again must not leave rank 0 waiting in accept().
+            server.setblocking(False)
             door.callback(self._close_arrivals)
             self._receive_all(server)
 
@@ -70,7 +72,6 @@ class Reception:
             self._refuse_the_silent()
 
     def _accept(self, server: socket.socket) -> None:
-        # A caller may be gone again by now.
         with suppress(OSError):
             link, address = server.accept()
             link.setblocking(False)
