@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from tetraspark.cli.import_env import import_env
 from tetraspark.errors import UsageError
-from tetraspark.site.load import load_site
+from tetraspark.site.load import LoadedSite, load_site
 
 FIXTURE = Path(__file__).parents[1] / "site" / "fixtures" / "four.env"
 
@@ -33,16 +33,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def loaded_at(path: Path) -> LoadedSite:
+    """Load an imported site beside the Dockerfile that its profile names."""
+    (path.parent / "Dockerfile.canary").touch()
+    return load_site(path)
+
+
 def test_the_site_and_the_key_are_written_and_load(place: Path) -> None:
     result = run(FIXTURE, "-o", place / "four.toml")
     assert result.exit_code == 0, result.output
-    loaded = load_site(place / "four.toml")
+    assert sorted(path.name for path in place.iterdir()) == ["four.key", "four.toml"]
+    loaded = loaded_at(place / "four.toml")
     assert loaded.site.api.key_file == "four.key"
     key = place / "four.key"
     assert key.read_text() == "hush-hush-2\n" and stat.S_IMODE(key.stat().st_mode) == 0o600
     assert "# from four.env:41" in (place / "four.toml").read_text()
     assert "tetraspark plan --site" in result.output and "hush" not in result.output
-    assert sorted(path.name for path in place.iterdir()) == ["four.key", "four.toml"]
 
 
 def test_the_report_as_json(place: Path) -> None:
@@ -63,13 +69,13 @@ def test_existing_files_are_kept_without_force(place: Path) -> None:
     assert (place / "four.toml").read_text() == (place / "four.key").read_text() == "mine"
     assert run(FIXTURE, "-o", "four.toml", "--force").exit_code == 0
     assert stat.S_IMODE((place / "four.key").stat().st_mode) == 0o600
-    assert load_site(place / "four.toml").site.name == "four"
+    assert loaded_at(place / "four.toml").site.name == "four"
 
 
 def test_a_key_file_elsewhere_is_named_in_full(place: Path) -> None:
     (place / "keys").mkdir()
     assert run(FIXTURE, "-o", "four.toml", "--key-file", "keys/api").exit_code == 0
-    assert load_site(place / "four.toml").site.api.key_file == str(place / "keys" / "api")
+    assert loaded_at(place / "four.toml").site.api.key_file == str(place / "keys" / "api")
 
 
 def test_a_profile_that_is_not_enough_is_drafted_with_exit_1(place: Path) -> None:
@@ -182,7 +188,7 @@ def test_text_of_the_file_is_shown_as_it_is(place: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "[red]' [/red] \ufffd[2J" in result.output and "wrote [a].toml" in result.output
     assert "\x1b" not in result.output
-    assert load_site(place / "[a].toml").site.env["NAME"] == "[bold]x[/bold]"
+    assert loaded_at(place / "[a].toml").site.env["NAME"] == "[bold]x[/bold]"
 
 
 def test_a_profile_with_an_odd_name_is_imported(place: Path) -> None:

@@ -21,6 +21,8 @@ CASES = [
     (IMAGE, f'{IMAGE}\nbase = "https://bob:s3cr3t@reg/x:1"'),
     (IMAGE, f'{IMAGE}\nbase = "bob:s3cr3t@reg/x:1{DIGEST}"'),
     ('host = "10.0.0.1"', 'host = "bob:s3cr3t@10.0.0.1"'),
+    ('host = "10.0.0.1"', 'host = "bob:s3cr3t"'),
+    ('nfs_server = "10.0.22.1"', 'nfs_server = "bob:s3cr3t"'),
     ('ssh_host = "spark4.lan"', 'ssh_host = "ssh://s3cr3t@spark4.lan"'),
     ('user = "alice"', 'user = "alice:s3cr3t"'),
     ('user = "bob"', 'user = "bob:s3cr3t"'),

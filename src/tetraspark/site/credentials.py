@@ -1,5 +1,6 @@
 """Credentials in the values of a site: one check over every text of the document."""
 
+import re
 from collections.abc import Iterator
 
 from tetraspark.site.finding import Finding
@@ -7,7 +8,11 @@ from tetraspark.site.keypath import KeyPath, dotted
 from tetraspark.site.lookup import Document, walk
 from tetraspark.site.secret import hide, holds_secret
 
-_LOGIN = ("user",)
+# `name:password`: no login holds a colon, and behind a host's only a port may stand
+_LOGINS = {
+    "user": re.compile(r".*:.*"),
+    **dict.fromkeys(("host", "ssh_host", "nfs_server"), re.compile(r"[^:]+:(?!\d*$)[^:]+")),
+}
 
 
 def credential_findings(document: Document) -> Iterator[Finding]:
@@ -28,4 +33,5 @@ def secret_finding(path: KeyPath, seen: str) -> Finding:
 
 
 def _refused(path: KeyPath, value: str) -> bool:
-    return holds_secret(value) or (path[-1:] == _LOGIN and ":" in value)
+    login = _LOGINS.get(str(path[-1])) if path[:1] != ("env",) else None
+    return holds_secret(value) or (login is not None and login.fullmatch(value) is not None)
