@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tetraspark.images.dockerfile import render
+from tetraspark.images.instruction import Instruction, parse
 from tetraspark.images.manifest import Recipe, load_manifest
-from tetraspark.images.own_dockerfile import Instruction, parse
 from tetraspark.images.recipe import RECIPES
 
 MANIFEST = load_manifest()
