@@ -110,6 +110,9 @@ def test_no_secret_reaches_the_site_or_the_report() -> None:
         "API_KEY=$(echo hushhush1)",
         "NOTE=hf_hushhush1hushhush1hush",
         "BUILD_ARGS=PIP_TOKEN=hushhush1",
+        "BUILD_DOCKERFILE=D\nBUILD_ARGS=SSH_KEYS=hushhush1",
+        "WORKER_USER=bob:hushhush1",
+        "SERVED_MODEL_NAME=https://hushhush1@x",
         'served="--api-key hushhush1 $(x)"',
     ],
 )

@@ -20,7 +20,7 @@ def credential_findings(document: Document) -> Iterator[Finding]:
     for path, value in walk(document):
         if path and isinstance(path[-1], str) and holds_secret(path[-1]):
             yield secret_finding(path, f"a credential in the key `{hide(dotted(path))}`")
-        elif isinstance(value, str) and _refused(path, value):
+        elif isinstance(value, str) and is_credential(path, value):
             what = f"the value of `{path[1]}`" if path[:1] == ("env",) else f"`{dotted(path)}`"
             yield secret_finding(path, f"a credential in {what}")
 
@@ -32,6 +32,7 @@ def secret_finding(path: KeyPath, seen: str) -> Finding:
     return Finding(path, seen, wanted, fix)
 
 
-def _refused(path: KeyPath, value: str) -> bool:
+def is_credential(path: KeyPath, value: str) -> bool:
+    """Say whether a text is recognisably a credential, or holds one, at its place in a site."""
     login = _LOGINS.get(str(path[-1])) if path[:1] != ("env",) else None
     return holds_secret(value) or (login is not None and login.fullmatch(value) is not None)

@@ -9,9 +9,11 @@ from tomlkit.container import Container
 from tomlkit.items import AoT, Table
 
 from tetraspark.errors import Problem
+from tetraspark.site.credentials import is_credential
 from tetraspark.site.explain import schema_keys
 from tetraspark.site.keypath import KeyPath
-from tetraspark.site.secret import holds_secret, names_secret
+from tetraspark.site.machines import secret_argument
+from tetraspark.site.secret import names_secret
 from tetraspark.site.site_draft import Draft, Setting
 
 _Parent = TOMLDocument | Table | Container
@@ -69,11 +71,17 @@ def _write(table: Any, setting: Setting) -> None:
         item = tomlkit.item(_plain(setting.value))
         table.add(key, item.comment(_one_line(setting.comment)))
         return
-    if names_secret(key) or holds_secret(str(setting.value)):
+    if _is_secret(setting):
         table.add(_note(f"{key}: {setting.comment}; refused: a secret"))
         return
     line = tomlkit.dumps({key: _plain(setting.value)}).strip()
     table.add(_note(f"{line}  # {setting.comment}; refused: {setting.refused}"))
+
+
+def _is_secret(setting: Setting) -> bool:
+    key = str(setting.path[-1])
+    argument = setting.path[:2] == ("image", "build_args") and secret_argument(key)
+    return argument or names_secret(key) or is_credential(setting.path, str(setting.value))
 
 
 def _plain(value: Any) -> Any:
