@@ -163,10 +163,16 @@ def test_options_that_do_not_fit_together_are_told_on_every_node(begin: Run) -> 
             "ibv_devinfo -v -d x; ip -brief address",
         ),
         (
-            "cannot reach its peers: node a has min_mtu 4096, b has 1024",
+            "cannot set up its end (9 bytes): rocep1s0f0: ibv_reg_mr (see ulimit -l): no memory",
             "node b, rank 1",
-            "cannot reach its peers: node a has min_mtu 4096, b has 1024",
-            "the same --min-mtu on every node",
+            "cannot set up its end (9 bytes): rocep1s0f0: ibv_reg_mr (see ulimit -l): no memory",
+            "ulimit -l unlimited; in a container: --ulimit memlock=-1",
+        ),
+        (
+            "proxy is 'a', rank 0 has 'b'",
+            "node b, rank 1",
+            "proxy is 'a', rank 0 has 'b'",
+            "install one tetraspark on every node",
         ),
     ],
 )

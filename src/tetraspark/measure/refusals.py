@@ -43,20 +43,23 @@ def refused(error: RefusedError, nodes: Sequence[str]) -> list[Problem]:
     return found
 
 
-def next_command(seen: str, device: str = "") -> str:
-    """Return what to type to look closer, by what was seen."""
-    name = f" -d {device}" if device else ""
-    for text, command in (
-        ("is not there", NO_DEVICES),
-        ("/dev/infiniband", NO_DEVICES),
-        ("MTU", f"ibv_devinfo{name}; ip link set NETDEV mtu 9000"),
-        ("usable GIDs", f"name the address: --devices {device}@ADDRESS"),
-        ("GID", f"ibv_devinfo -v{name}; ip -brief address"),
-        ("only ", f"ibv_devinfo -v{name}; ip -brief address"),
-        ("has min_mtu", "the same --min-mtu on every node"),
-        ("rank 0 has", "install one tetraspark on every node"),
-        ("compile", "apt-get install gcc libc6-dev libibverbs-dev"),
-    ):
-        if text in seen:
-            return command
-    return "rdma link show"
+NEXT = (
+    ("is not there", NO_DEVICES),
+    ("is /dev/infiniband open?", NO_DEVICES),
+    ("ibv_reg_mr", "ulimit -l unlimited; in a container: --ulimit memlock=-1"),
+    ("MTU", "ibv_devinfo -d {device}; ip link set NETDEV mtu 9000"),
+    ("usable GIDs", "name the address: --devices {device}@ADDRESS"),
+    ("GID", "ibv_devinfo -v -d {device}; ip -brief address"),
+    ("only ", "ibv_devinfo -v -d {device}; ip -brief address"),
+    ("PCI domain", "ls -l /sys/class/infiniband; list devices of different domains"),
+    ("rank 0 has", "install one tetraspark on every node"),
+    ("verbs.h is missing", "apt-get install libibverbs-dev ibverbs-providers"),
+    ("compiler", "apt-get install gcc libc6-dev"),
+    ("", "rdma link show"),
+)
+"""What to type next, by a part of what was seen; the first that fits."""
+
+
+def next_command(seen: str, device: str = "DEVICE") -> str:
+    """Return what to type to look closer."""
+    return next(command for part, command in NEXT if part in seen).format(device=device)
