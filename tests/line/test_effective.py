@@ -71,10 +71,10 @@ def test_the_real_engine_runs_with_what_the_local_site_plans(
     ("key", "value", "line", "fix"),
     [
         ("tp_size", 2, "tp = 4", "set engine.tp = 2, or "),
-        ("context_length", 1024, "context_length = 2048", "set engine.context_length = 1024, or "),
+        ("context_length", 1024, "context_length = 4096", "set engine.context_length = 1024, or "),
         ("max_running_requests", 4, "max_running_requests", "set engine.max_running_requests = 4"),
-        ("max_total_num_tokens", 2048, "kv_tokens = 4096", "set engine.kv_tokens = 2048, or "),
-        ("max_total_num_tokens", None, "kv_tokens = 4096", "see in its log"),
+        ("max_total_num_tokens", 2048, "kv_tokens = 8192", "set engine.kv_tokens = 2048, or "),
+        ("max_total_num_tokens", None, "kv_tokens = 8192", "see in its log"),
         ("mem_fraction_static", 0.45, "mem_fraction = 0.5", "set engine.mem_fraction = 0.45"),
         ("served_model_name", "other", 'served_name = "tiny"', "see in its log why"),
     ],
@@ -103,7 +103,7 @@ def test_the_scheduler_may_allow_fewer_requests_than_the_arguments(
 def test_a_pool_is_cut_to_whole_pages_and_no_further(
     plan: Plan, info: dict[str, Any], short: int, told: int
 ) -> None:
-    changed = info | {"page_size": 256, "max_total_num_tokens": 4096 - short}
+    changed = info | {"page_size": 256, "max_total_num_tokens": 8192 - short}
     assert len(differences(plan, read_effective(plan, changed))) == told
 
 
