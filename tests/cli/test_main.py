@@ -11,7 +11,8 @@ import pytest
 from tests.serving import COMMAND, ROOT, Command, write_site
 
 VERBS = (
-    "plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench", "fetch", "engine",
+    "plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench", "fetch", "build",
+    "engine", "qualify",
 )  # fmt: skip
 
 

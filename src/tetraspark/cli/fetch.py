@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.sources import Manifests
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.images.cache import Cache, default_cache
 from tetraspark.images.fetch import Fetch, Fetched, Row, look, rows_of, verify
@@ -39,10 +40,7 @@ def fetch(
     check: Annotated[
         bool, typer.Option("--verify", help="Hash all that is in the cache, and stop.")
     ] = False,
-    manifest: Annotated[
-        list[Path] | None,
-        typer.Option(envvar="TETRASPARK_MANIFEST", help="A sources manifest of your own."),
-    ] = None,
+    manifest: Manifests = None,
     json: Json = False,
 ) -> None:
     """Download the pinned files of an image; nothing with another hash is ever kept."""

@@ -33,7 +33,7 @@ def everywhere(folder: Path, port: int) -> tuple[list[int | None], list[str]]:
     for one in nodes:
         one.start()
     for one in nodes:
-        one.join(120)
+        one.join(240)
     return [one.exitcode for one in nodes], [
         (folder / f"out-{rank}").read_text() for rank in range(4)
     ]
