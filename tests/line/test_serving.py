@@ -133,7 +133,7 @@ def test_every_rank_has_proven_itself(line: Command, served: Any) -> None:
 def test_the_engine_runs_with_what_was_planned(line: Command, served: Any) -> None:
     effective = {one["key"]: one for one in line.json("status")["effective"]}
     assert [one for one in effective.values() if not one["same"]] == []
-    wanted = {"tp_size": 4, "context_length": 2048, "max_total_num_tokens": 4096}
+    wanted = {"tp_size": 4, "context_length": 4096, "max_total_num_tokens": 8192}
     assert {key: effective[key]["value"] for key in wanted} == wanted
     assert effective["context_length"]["where"].startswith(f"{line.site}:")
 
