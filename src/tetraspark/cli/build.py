@@ -14,7 +14,7 @@ from tetraspark.cli.sources import Manifests
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.images.assemble import build_context
+from tetraspark.images.assemble import build_context, image_of
 from tetraspark.images.build import BuildReport
 from tetraspark.images.build import build as build_on_nodes
 from tetraspark.images.build_folder import context_folder, thrown_away, written
@@ -121,10 +121,7 @@ def _image(loaded: LoadedSite) -> Image:
         where, wanted = loaded.origin("kind").where, "a fleet: a local line needs no image"
         fix = f"tetraspark serve --site {loaded.path}"
         raise UsageError(Problem(where, 'kind = "local"', wanted, fix))
-    if loaded.site.image is None:
-        where = loaded.origin("kind").where
-        raise UsageError(Problem(where, "no [image]", "the image to build", "add [image]"))
-    return loaded.site.image
+    return image_of(loaded)
 
 
 def _chosen(loaded: LoadedSite, recipe: Recipe | None) -> LoadedSite:

@@ -1,7 +1,6 @@
 """`tetraspark import-env`: a profile of the bash launchers becomes a site file."""
 
 import json as json_text
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tetraspark.errors import Problem, UsageError
-from tetraspark.site.envfile import check_size, parse_envfile
+from tetraspark.site.envfile import parse_envfile
 from tetraspark.site.import_env import Imported, import_profile
 from tetraspark.site.import_files import (
     NewFile,
@@ -42,7 +41,7 @@ def import_env(
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
     """Turn a profile of the bash launchers into a site file; nothing in it is ever run."""
-    profile = parse_envfile(envfile, _read(envfile))
+    profile = parse_envfile(envfile, read_bytes(envfile))
     site_path = output or Path(f"{slug(envfile.name.removeprefix('.env'))}.toml")
     if not site_path.name:
         raise UsageError(Problem(str(site_path), "a folder", "a file to write", "-o NAME.toml"))
@@ -64,13 +63,6 @@ def import_env(
         _show(report, site_path, key_path if imported.api_key else None)
     if report.needs:
         raise typer.Exit(1)
-
-
-def _read(envfile: Path) -> bytes:
-    # its size before its content; a file that cannot be asked is for the reader to report
-    with suppress(OSError):
-        check_size(envfile, envfile.stat().st_size if envfile.is_file() else 0)
-    return read_bytes(envfile)
 
 
 def _key_reference(site_path: Path, key_path: Path) -> str:

@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -13,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tetraspark.errors import Problem
+from tetraspark.fleet.plain import CONTROL
 
 # A pipe has no width of its own, and Rich's 80 columns would fold tables that a file can hold.
 PIPE_COLUMNS = 160
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _console(stderr: bool) -> Console:

@@ -17,6 +17,14 @@ from tetraspark.site.load import LoadedSite
 from tetraspark.site.machines import Image
 
 
+def image_of(loaded: LoadedSite) -> Image:
+    """Return the image that a site names. Raises UsageError without one."""
+    if loaded.site.image is None:
+        where = loaded.origin("kind").where
+        raise UsageError(Problem(where, "no [image]", "the image to build", "add [image]"))
+    return loaded.site.image
+
+
 def build_context(
     loaded: LoadedSite, cache: Cache, *, manifest: Manifest | None = None, allow_dirty: bool = False
 ) -> BuildContext:
@@ -26,10 +34,7 @@ def build_context(
     UsageError for a site without an image, a Dockerfile that is not accepted, and changed files
     of tetraspark without `allow_dirty`; RunError naming every file that is not fetched.
     """
-    image = loaded.site.image
-    if image is None:
-        where = loaded.origin("kind").where
-        raise UsageError(Problem(where, "no [image]", "the image to build", "add [image]"))
+    image = image_of(loaded)
     rows = (manifest or load_manifest()).of(image.recipe)
     package = read_package()
     if not allow_dirty:

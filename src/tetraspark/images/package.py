@@ -1,7 +1,5 @@
 """The files of tetraspark as it runs here: what goes into images, and where they came from."""
 
-import base64
-import hashlib
 import importlib.metadata
 import os
 import subprocess
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import tetraspark
 from tetraspark.errors import Problem, UsageError
+from tetraspark.images.wheel import record_digest
 
 FOLDER = Path(tetraspark.__file__).resolve().parent
 
@@ -107,14 +106,10 @@ def _installed(folder: Path) -> Package | None:
     changed = tuple(
         str(path)
         for path, known in sorted(recorded.items())
-        if not path.is_file() or _digest(path.read_bytes()) != known.value
+        if not path.is_file() or record_digest(path.read_bytes()) != known.value
     )
     return Package(files, f"{distribution.version}-wheel", changed)
 
 
 def _read(folder: Path, paths: list[Path]) -> dict[str, bytes]:
     return {path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in paths}
-
-
-def _digest(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

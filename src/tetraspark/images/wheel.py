@@ -38,7 +38,9 @@ def make_wheel(files: Mapping[str, bytes], version: str) -> bytes:
         f"{info}/WHEEL": WHEEL.encode(),
         f"{info}/entry_points.txt": ENTRY_POINTS.encode(),
     }
-    record = "".join(f"{path},{_digest(data)},{len(data)}\n" for path, data in content.items())
+    record = "".join(
+        f"{path},sha256={record_digest(data)},{len(data)}\n" for path, data in content.items()
+    )
     content[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     archive = io.BytesIO()
     # Stored, not compressed: what a compressor writes depends on its version.
@@ -51,6 +53,6 @@ def make_wheel(files: Mapping[str, bytes], version: str) -> bytes:
     return archive.getvalue()
 
 
-def _digest(data: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
-    return f"sha256={digest.decode()}"
+def record_digest(data: bytes) -> str:
+    """Return the sha256 of a file as RECORD has it: URL-safe base64 without padding (PEP 376)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

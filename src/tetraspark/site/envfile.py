@@ -18,7 +18,7 @@ from tetraspark.site.shell_word import (
 )
 from tetraspark.site.source import LARGEST_FILE, check_size, decode_source
 
-__all__ = ["LARGEST_FILE", "EnvFile", "Statement", "check_size", "parse_envfile"]
+__all__ = ["LARGEST_FILE", "EnvFile", "Statement", "parse_envfile"]
 
 _LARGEST_SUM = 4 * LARGEST_FILE
 _MOST_UNENDED = 10
