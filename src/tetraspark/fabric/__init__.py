@@ -1,0 +1,1 @@
+"""The RoCE network: inventory, cabling, NCCL profile, ring plan, proof."""
