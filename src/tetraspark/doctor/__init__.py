@@ -1,0 +1,1 @@
+"""Doctor: read-only checks of a fleet, each with a stable ID."""
