@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+RANKS = 4
 MAKE = ("MAKE", "MFLAGS")
 COMMAND = Path(sys.executable).with_name("tetraspark")
 
@@ -19,15 +21,24 @@ def without_make() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(MAKE)}
 
 
-def write_site(folder: Path, name: str, **replace: str) -> Path:
-    """Write a local site of four ranks on a free port; `replace` swaps text of the example."""
-    text = (ROOT / "sites" / "local.toml").read_text()
+def of_ranks(text: str, ranks: int) -> str:
+    """Return the text of the example site with fewer nodes: a start imports less then."""
+    for rank in range(ranks, RANKS):
+        text = text.replace(f'[[nodes]]\nname = "node{rank}"\n', "")
+    return text.replace(f"tp = {RANKS}", f"tp = {ranks}")
+
+
+def write_site(
+    folder: Path, name: str, replace: Mapping[str, str] = MappingProxyType({}), ranks: int = RANKS
+) -> Path:
+    """Write a local site on a free port; `replace` swaps text of the example."""
+    text = of_ranks((ROOT / "sites" / "local.toml").read_text(), ranks)
     swaps = {
         'name = "local"': f'name = "{name}"',
         '"../models/tiny"': f'"{ROOT / "models" / "tiny"}"',
         "port = 30000": "port = 0",
     }
-    for old, new in (swaps | replace).items():
+    for old, new in {**swaps, **replace}.items():
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
         text = text.replace(old, new)
     file = folder / f"{name}.toml"

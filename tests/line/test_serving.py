@@ -12,8 +12,10 @@ from typing import Any
 import openai
 import pytest
 
+from tests.line.faults import error_of_a_request, roots, survivors_words
 from tests.serving import Command, eventually, write_site
 from tetraspark.fleet.process import Process, labelled, shared_memory
+from tetraspark.line.api import Api
 
 pytestmark = pytest.mark.engine
 KEY = "sk-test-4711-very-secret"
@@ -29,7 +31,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "key").write_text(KEY + "\n")
     (folder / "key").chmod(0o600)
-    site = write_site(folder, "served", **SWAPS)
+    site = write_site(folder, "served", SWAPS)
     command = Command(site, folder / "state")
     yield command
     command.run("stop")
@@ -238,16 +240,33 @@ def test_a_frozen_rank_is_named_while_health_answers(line: Command, served: Any)
     assert eventually(lambda: line.json("status")["verdict"] == "ready", 30)
 
 
-def test_a_killed_rank_is_named_within_five_seconds(line: Command, served: Any) -> None:
+def test_a_rank_killed_in_a_request_ends_it_and_is_named_within_five_seconds(
+    line: Command, served: Any
+) -> None:
     victim = next(one for one in processes(line) if one.name == "sglang::scheduler_TP2")
-    os.kill(victim.pid, signal.SIGKILL)
-    started = time.monotonic()
-    result = line.run("status", "--json")
-    assert time.monotonic() - started < 5
-    assert result.returncode == 1
-    status = json.loads(result.stdout)
+    seen: list[tuple[float, Any]] = []
+
+    def kill() -> None:
+        os.kill(victim.pid, signal.SIGKILL)
+        started = time.monotonic()
+        result = line.run("status", "--json")
+        assert result.returncode == 1
+        seen.append((time.monotonic() - started, json.loads(result.stdout)))
+
+    seconds, _ = error_of_a_request(Api(served["url"], "tiny", KEY), kill)
+    (took, status) = seen[0]
+    assert took < 5
+    assert took + seconds < 15, "the client waited for the dead"
     assert status["reason"].startswith("rank 2 (node2)")
     assert status["verdict"] in ("degraded", "down")
+
+
+def test_its_survivors_all_name_it(line: Command, served: Any) -> None:
+    assert eventually(lambda: set(survivors_words(line, dead=2)) == {0, 1, 3}, 10)
+    (root,) = roots(survivors_words(line, dead=2))
+    assert root.startswith("dead: rank 2, seen by rank ")
+    assert "sequence" in root
+    assert "bytes" in root
 
 
 def test_the_killed_rank_is_still_named_when_all_have_died(line: Command, served: Any) -> None:
