@@ -15,7 +15,8 @@ STEP = Step(3, 12, "RUN pip [bold]install[/] :ring:")
 def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120, emoji=False)
-    monkeypatch.setattr("tetraspark.cli.build_view.err", console)
+    for module in ("build_view", "live"):
+        monkeypatch.setattr(f"tetraspark.cli.{module}.err", console)
     view = BuildView(["spark1", "spark2"])
     with view.shown():
         view.observe(Progress("spark1", "reach", text="docker version"))

@@ -1,38 +1,21 @@
 """How a build looks: live rows on a terminal, lines elsewhere; the plan, the report."""
 
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.live import LiveView
 from tetraspark.cli.output import err, out, print_problems
 from tetraspark.images.build import BuildReport
 from tetraspark.images.build_plan import BuildPlan
 from tetraspark.images.node_build import Progress
 
 
-class BuildView:
+class BuildView(LiveView):
     """Shows where each node is. Called from the threads of all nodes."""
 
     def __init__(self, nodes: list[str]) -> None:
-        self._begun = time.monotonic()
+        super().__init__()
         self._latest = {node: Progress(node, "wait") for node in nodes}
-        self._lock = threading.Lock()
-        self._live = Live(console=err, get_renderable=self._table, transient=True)
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show a live table meanwhile, on a terminal."""
-        if err.is_terminal:
-            self._live.start()
-        try:
-            yield
-        finally:
-            self._live.stop()
 
     def observe(self, progress: Progress) -> None:
         """Take in where a node is; elsewhere than on a terminal only a new phase or step counts."""
@@ -43,13 +26,13 @@ class BuildView:
             if not err.is_terminal and moved:
                 err.print(_line(progress), markup=False)
 
-    def _table(self) -> Table:
+    def table(self) -> Table:
+        """Return a row a node."""
         table = Table("node", "phase", "step", "", box=None, pad_edge=False)
         for node, one in self._latest.items():
             step = f"{one.step.number}/{one.step.total}" if one.step else ""
             words = one.text or (one.step.text if one.step else "")
             table.add_row(node, one.phase, step, Text(words, overflow="ellipsis", no_wrap=True))
-        table.caption = f"{time.monotonic() - self._begun:.0f} s"
         return table
 
 

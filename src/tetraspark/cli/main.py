@@ -23,6 +23,7 @@ from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
+from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ for verb in (plan, serve, status, logs, smoke, stop, import_env, build, fetch):
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")
 app.add_typer(engine, name="engine")
+app.add_typer(weights, name="weights")
 
 
 def run() -> None:

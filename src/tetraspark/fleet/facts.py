@@ -42,7 +42,8 @@ class Wanted:
 
     `files` are globs whose texts are read (at most 64 KiB each) and `links` globs whose targets
     are resolved; `sizes` are globs of files whose sizes in bytes are taken, and `space` paths
-    whose file system's room is. A leading `~` is the login's home there. `commands` are argv by
+    whose file system's room is; `shards` are globs of safetensors files whose headers are read for
+    the sizes they declare. A leading `~` is the login's home there. `commands` are argv by
     name, each beginning with words of `READ_ONLY`, each with at most 4 s. `ports` are TCP ports
     whose listeners are named. Raises ValueError for a command that could change something.
     """
@@ -53,6 +54,7 @@ class Wanted:
     space: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shards: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for argv in self.commands.values():
@@ -72,6 +74,7 @@ class Wanted:
             tuple(dict.fromkeys(self.space + other.space)),
             tuple(dict.fromkeys(self.ports + other.ports)),
             {**self.commands, **other.commands},
+            tuple(dict.fromkeys(self.shards + other.shards)),
         )
 
 
@@ -100,7 +103,8 @@ class Facts:
     `home` is the login's, `uid` its number, `time` the node's clock in Unix seconds. `files` and
     `links` are by path, and hold only what could be read; `globs` lists the paths that each glob
     of `sizes` matched, also where that is none. `listeners` names who listens on a port: ""
-    where this login may not know.
+    where this login may not know. `declared` are the sizes in bytes that safetensors files say
+    they have, where a header could be read.
     """
 
     node: str
@@ -114,6 +118,7 @@ class Facts:
     space: Mapping[str, Space]
     listeners: Mapping[int, str]
     commands: Mapping[str, Said]
+    declared: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, node: str, found: Mapping[str, Any]) -> Self:
@@ -130,6 +135,7 @@ class Facts:
             space={path: Space(**space) for path, space in found["space"].items()},
             listeners={int(port): name for port, name in found["listeners"].items()},
             commands={name: Said(**said) for name, said in found["commands"].items()},
+            declared=found.get("declared", {}),
         )
 
     def expand(self, path: str) -> str:

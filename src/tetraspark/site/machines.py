@@ -71,6 +71,21 @@ def _key_path(text: str) -> str:
     return text
 
 
+def _export(text: str) -> str:
+    if not re.fullmatch(r"/?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*", text) or ".." in text:
+        wanted = "a name, or the path on the server: letters, digits, `.`, `_`, `-` and `/`"
+        fix = 'nfs_export = "weights"; the server mounts the checkpoint there'
+        raise refusal(f"NFS export {text!r}", wanted, fix)
+    return text
+
+
+def _volume(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}", text):
+        wanted = "the name of a docker volume: letters, digits, `.`, `_` and `-`"
+        raise refusal(f"NFS volume {text!r}", wanted, 'nfs_volume = "weights"')
+    return text
+
+
 def _client(text: str) -> str:
     try:
         ipaddress.IPv4Network(text)
@@ -125,10 +140,15 @@ class Weights(Section):
         description="already on each node, mounted from a server, or copied from the head"
     )
     nfs_server: Host | None = Field(default=None, description="address workers mount from")
-    nfs_export: str | None = Field(default=None, description="name of the export")
-    nfs_volume: str | None = Field(default=None, description="docker volume made on workers")
+    nfs_export: Annotated[str, AfterValidator(_export)] | None = Field(
+        default=None, description="path on the server, or a name below /srv/nfs; default the line's"
+    )
+    nfs_volume: Annotated[str, AfterValidator(_volume)] | None = Field(
+        default=None, description="docker volume on workers; default `tetraspark-LINE-weights`"
+    )
     nfs_clients: tuple[Annotated[str, AfterValidator(_client)], ...] | None = Field(
-        default=None, description="addresses or networks the server admits"
+        default=None,
+        description="addresses or networks the server admits; default the workers' `host`",
     )
 
 

@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import pwd
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from typing import Any
 
 REQUEST = "{}"
 MAX_BYTES = 65536
+MAX_HEADER = 100_000_000
+OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]')
 SECONDS = 4.0
 LISTEN = "0A"
 
@@ -52,6 +55,23 @@ def sizes(patterns: list[str]) -> dict[str, int]:
     """Return the size of each regular file, by path."""
     paths = (path for pattern in patterns for path in matches(pattern))
     return {str(path): path.stat().st_size for path in paths if path.is_file()}
+
+
+def declared(patterns: list[str]) -> dict[str, int]:
+    """Return the size that each safetensors file says it has, by path.
+
+    8 bytes of the header's length, the header, and the tensors to the last one's end
+    (the format of safetensors 0.4); a file whose header cannot be read is left out.
+    """
+    found = {}
+    for path in (path for pattern in patterns for path in matches(pattern)):
+        with contextlib.suppress(OSError, ValueError, MemoryError), path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = file.read(length) if length <= MAX_HEADER else b""
+            ends = [int(end) for end in OFFSETS.findall(header)]
+            if len(header) == length and header.startswith(b"{"):
+                found[str(path)] = 8 + length + max(ends, default=0)
+    return found
 
 
 def space(path: str) -> dict[str, Any]:
@@ -122,6 +142,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "links": {str(path): str(path.resolve()) for path in links},
         "sizes": sizes(request["sizes"]),
         "globs": {one: [str(path) for path in matches(one)] for one in request["sizes"]},
+        "declared": declared(request["shards"]),
         "space": {path: space(path) for path in request["space"]},
         "listeners": listeners(set(request["ports"])),
         "commands": dict(zip(names, ends)),  # noqa: B905 not in Python 3.9

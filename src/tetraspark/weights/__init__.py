@@ -1,0 +1,1 @@
+"""The weights of a fleet: the checkpoint on each node, shared, copied or there already."""
