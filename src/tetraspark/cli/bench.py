@@ -6,6 +6,8 @@ import typer
 from rich.table import Table
 
 from tetraspark.cli.bench_collectives import collectives
+from tetraspark.cli.bench_decode import decode
+from tetraspark.cli.bench_prefill import prefill
 from tetraspark.cli.bench_transport import transport
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import err, out, print_json
@@ -23,6 +25,8 @@ def main() -> None:
 
 
 bench.command()(collectives)
+bench.command()(decode)
+bench.command()(prefill)
 bench.command()(transport)
 
 

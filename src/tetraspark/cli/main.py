@@ -16,11 +16,13 @@ from tetraspark.cli.engine import engine
 from tetraspark.cli.fetch import fetch
 from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
+from tetraspark.cli.needle import needle
 from tetraspark.cli.output import ClosedOutput, print_json, print_problems
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
+from tetraspark.cli.soak import soak
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
 from tetraspark.cli.weights import weights
@@ -50,7 +52,7 @@ def main(
     """Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine."""
 
 
-for verb in (plan, serve, status, logs, smoke, stop, import_env, build, fetch):
+for verb in (plan, serve, status, logs, smoke, stop, import_env, build, fetch, needle, soak):
     app.command()(verb)
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")

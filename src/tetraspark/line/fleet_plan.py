@@ -45,7 +45,7 @@ def fleet_plan(loaded: LoadedSite) -> Plan:
     if site.image is None:
         where = loaded.origin("kind").where
         raise UsageError(Problem(where, "no [image]", "the image to run", "add [image]"))
-    found = [*_flags(loaded), *_variables(loaded), *settings.extra(loaded)]
+    found = [*_flags(loaded), *_variables(loaded), *settings.told(), *settings.extra(loaded)]
     ranks = tuple(
         RankCommand(
             rank=rank,

@@ -30,6 +30,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         *_addresses(loaded, inventory, port),
         *_cpu_engine(loaded, inventory),
         *_plugin(loaded),
+        *settings.told(),
         *_collectives(loaded),
         *settings.extra(loaded),
     ]

@@ -69,6 +69,12 @@ def derived(
     return Setting(kind, name, value, Origin("derived", reason), rank)
 
 
+def told() -> list[Setting]:
+    """Return the flags by which the engine tells what a measurement must know."""
+    reason = "usage tells whether a prompt was computed or cached"
+    return [derived("flag", "--enable-cache-report", None, reason, None)]
+
+
 def refuse_conflicts(settings: Iterable[Setting]) -> None:
     """Raise UsageError where the site sets again what the plan has set already."""
     taken: dict[tuple[str, str], Setting] = {}

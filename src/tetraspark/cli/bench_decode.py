@@ -1,0 +1,133 @@
+"""`tetraspark bench decode`: tokens a second by kind of text and concurrency."""
+
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from tetraspark.cli.endpoint import (
+    Hardware,
+    KeyFile,
+    MeasuredSite,
+    Model,
+    OutFile,
+    Url,
+    open_endpoint,
+)
+from tetraspark.cli.line import Json
+from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.errors import Problem, UsageError
+from tetraspark.measure.decode import Cell, DecodePlan, measure_decode
+from tetraspark.measure.endpoint import Endpoint
+from tetraspark.measure.prompts import KINDS, Kind
+from tetraspark.measure.stream import GREEDY, SAMPLED, Sampling
+
+SAMPLINGS = {"greedy": (GREEDY,), "sampled": (SAMPLED,), "both": (GREEDY, SAMPLED)}
+
+
+def decode(
+    site: MeasuredSite = None,
+    url: Url = None,
+    model: Model = None,
+    key_file: KeyFile = None,
+    hardware: Hardware = None,
+    concurrency: Annotated[
+        str, typer.Option("--concurrency", "-c", help="Requests at once, a list.")
+    ] = "1,2,4,8,16",
+    kinds: Annotated[
+        str, typer.Option("--kinds", help=f"Kinds of text: {', '.join(KINDS)}.")
+    ] = ",".join(KINDS),
+    sampling: Annotated[
+        str, typer.Option("--sampling", help="greedy, sampled or both.")
+    ] = "greedy",
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=8, help="A request.")] = 256,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measured, a cell.")] = 3,
+    warm_up: Annotated[int, typer.Option("--warm-up", min=0, help="Dropped, a cell.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the marks that begin prompts.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
+    ] = 600.0,
+    out_file: OutFile = None,
+    json: Json = False,
+) -> None:
+    """Measure decoding; exit code 1 when a cell may not be believed."""
+    plan = DecodePlan(
+        kinds=_kinds(kinds),
+        samplings=_samplings(sampling),
+        concurrencies=_concurrencies(concurrency),
+        max_tokens=max_tokens,
+        rounds=rounds,
+        warm_up=warm_up,
+        seed=seed,
+        timeout=timeout,
+    )
+    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    cells = _measured(endpoint, plan)
+    changed = endpoint.changed()
+    report = {
+        "about": endpoint.about("decode").as_dict(),
+        "plan": plan,
+        "cells": [cell.as_dict() for cell in cells],
+        "changed_settings": changed,
+        "ok": all(cell.valid for cell in cells) and not changed,
+    }
+    written = write_report(report, out_file)
+    print_json(written) if json else _print(endpoint, cells, changed)
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def _measured(endpoint: Endpoint, plan: DecodePlan) -> list[Cell]:
+    cells = []
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("decode", total=len(plan.cells))
+        for cell in measure_decode(endpoint.api, plan, endpoint.acceptance_length):
+            cells.append(cell)
+            progress.update(task, advance=1, description=f"{cell.kind} c{cell.concurrency}")
+    return cells
+
+
+def _print(endpoint: Endpoint, cells: list[Cell], changed: list[str]) -> None:
+    out.print(about_line(endpoint.about("decode")), markup=False)
+    table = Table("text", "sampling", "at once", "tok/s", "spread", "first token, s", "", box=None)
+    for cell in cells:
+        firsts = sorted(second for one in cell.rounds for second in one.first_token_seconds)
+        table.add_row(
+            cell.kind,
+            cell.sampling,
+            str(cell.concurrency),
+            "-" if cell.tokens_per_second is None else f"{cell.tokens_per_second:.1f}",
+            "-" if cell.spread is None else f"{cell.spread:.0%}",
+            f"{firsts[len(firsts) // 2]:.2f}" if firsts else "-",
+            "; ".join(("invalid", *cell.faults)) if cell.faults else "",
+        )
+    out.print(table)
+    if not all(cell.counted for cell in cells):
+        out.print("this server counts tokens at the end only: within answers they are by length")
+    for text in changed:
+        out.print(f"changed since the start: {text}", markup=False)
+
+
+def _kinds(text: str) -> tuple[Kind, ...]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        wanted = ", ".join(KINDS)
+        raise UsageError(Problem("--kinds", unknown[0], wanted, f"--kinds {','.join(KINDS)}"))
+    return tuple(kind for kind in KINDS if kind in names)
+
+
+def _samplings(text: str) -> tuple[Sampling, ...]:
+    if text not in SAMPLINGS:
+        raise UsageError(Problem("--sampling", text, "greedy, sampled or both", "--sampling both"))
+    return SAMPLINGS[text]
+
+
+def _concurrencies(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdigit() and 1 <= int(part) <= 256 for part in parts):
+        wanted = "numbers from 1 to 256 with commas"
+        raise UsageError(Problem("--concurrency", text, wanted, "--concurrency 1,2,4"))
+    return tuple(dict.fromkeys(int(part) for part in parts))

@@ -1,0 +1,98 @@
+"""`tetraspark bench prefill`: tokens a second until the first token, by length."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from tetraspark.cli.endpoint import (
+    Hardware,
+    KeyFile,
+    MeasuredSite,
+    Model,
+    OutFile,
+    Url,
+    open_endpoint,
+)
+from tetraspark.cli.lengths import lengths_of
+from tetraspark.cli.line import Json
+from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.measure.corpus import library, of_file
+from tetraspark.measure.prefill import Row, Text, measure_prefill
+
+TextFile = Annotated[
+    Path | None, typer.Option("--text", help="Real text to use, in place of this Python's own.")
+]
+
+
+def prefill(
+    site: MeasuredSite = None,
+    url: Url = None,
+    model: Model = None,
+    key_file: KeyFile = None,
+    hardware: Hardware = None,
+    lengths: Annotated[
+        str, typer.Option("--lengths", help="Tokens a prompt, a list; 4k is 4096.")
+    ] = "4k,8k,16k,32k,64k,128k,262144",
+    text: TextFile = None,
+    with_filler: Annotated[
+        bool, typer.Option("--filler", help="Measure filler too, in rows of its own.")
+    ] = False,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measured, a length.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the texts.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
+    ] = 1800.0,
+    out_file: OutFile = None,
+    json: Json = False,
+) -> None:
+    """Measure prefill on real text; exit code 1 when a row may not be believed."""
+    wanted = lengths_of(lengths)
+    corpus = library() if text is None else of_file(text)
+    texts: tuple[Text, ...] = ("real", "filler") if with_filler else ("real",)
+    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    rows = []
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("prefill", total=len(wanted) * len(texts))
+        measured = measure_prefill(endpoint.api, corpus, wanted, texts, repeats, seed, timeout)
+        for row in measured:
+            rows.append(row)
+            progress.update(task, advance=1, description=f"{row.text} {row.wanted_tokens}")
+    changed = endpoint.changed()
+    about = endpoint.about("prefill")
+    report = {
+        "about": about.as_dict(),
+        "corpus": corpus.name,
+        "rows": [row.as_dict() for row in rows],
+        "changed_settings": changed,
+        "ok": all(row.valid for row in rows) and not changed,
+    }
+    written = write_report(report, out_file)
+    if json:
+        print_json(written)
+    else:
+        out.print(about_line(about), markup=False)
+        out.print(f"# real text: {corpus.name}", markup=False)
+        out.print(_table(rows))
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table("text", "tokens wanted", "tokens", "tok/s", "first token, s", "", box=None)
+    for row in rows:
+        counts = sorted(one.prompt_tokens or 0 for one in row.requests)
+        firsts = sorted(one.first_token_seconds or 0.0 for one in row.requests)
+        faults = dict.fromkeys(fault for one in row.requests for fault in one.faults)
+        table.add_row(
+            row.text,
+            str(row.wanted_tokens),
+            str(counts[len(counts) // 2]),
+            "-" if row.tokens_per_second is None else f"{row.tokens_per_second:.0f}",
+            f"{firsts[len(firsts) // 2]:.2f}",
+            "; ".join(("invalid", *faults)) if faults else "",
+        )
+    return table

@@ -1,0 +1,119 @@
+"""`tetraspark soak`: waves of requests for minutes or hours, and what went wrong in them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from tetraspark.cli.bench_prefill import TextFile
+from tetraspark.cli.endpoint import (
+    Hardware,
+    KeyFile,
+    MeasuredSite,
+    Model,
+    OutFile,
+    Url,
+    open_endpoint,
+)
+from tetraspark.cli.lengths import length_of
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, open_line
+from tetraspark.cli.output import err, out, print_json, shown
+from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.measure.corpus import library, of_file
+from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of_ranks
+from tetraspark.measure.sized import measure_density
+from tetraspark.measure.soak import Counters, SoakPlan, SoakReport, Wave
+from tetraspark.measure.soak import soak as soak_waves
+
+
+def soak(
+    site: MeasuredSite = None,
+    url: Url = None,
+    model: Model = None,
+    key_file: KeyFile = None,
+    hardware: Hardware = None,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, help="When no new wave begins.")
+    ] = 60.0,
+    streams: Annotated[int, typer.Option("--streams", min=1, help="Requests a wave.")] = 16,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="A request.")] = 512,
+    prefill: Annotated[
+        str, typer.Option("--prefill", help="Tokens of the cold prefill beside each wave.")
+    ] = "256k",
+    equal_repeats: Annotated[
+        bool, typer.Option("--equal-repeats", help="Fail when greedy repeats differ.")
+    ] = False,
+    text: TextFile = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of texts and prompts.")] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
+    ] = 1800.0,
+    out_file: OutFile = None,
+    json: Json = False,
+) -> None:
+    """Keep the server busy; exit code 1 when a request failed or an error counter moved."""
+    tokens = length_of(prefill, "--prefill")
+    plan = SoakPlan(minutes, streams, max_tokens, tokens, seed, timeout)
+    corpus = library() if text is None else of_file(text)
+    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    line = None if url else open_line(site or DEFAULT_SITE)
+    density = measure_density(endpoint.api, lambda size: corpus.text(size, -seed - size), timeout)
+    waves: list[Wave] = []
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("soak", total=minutes * 60)
+        counters = _counters(line)
+        for wave in soak_waves(endpoint.api, plan, corpus, density, counters):
+            waves.append(wave)
+            progress.update(
+                task, completed=wave.began + wave.seconds, description=f"wave {wave.number}"
+            )
+    names = errors_of(waves[-1].counters) if waves else ()
+    found = SoakReport(tuple(waves), names, equal_repeats)
+    about = endpoint.about("soak")
+    report = {
+        "about": about.as_dict(),
+        "plan": plan,
+        "corpus": corpus.name,
+        **found.as_dict(),
+        "ok": not found.faults,
+    }
+    written = write_report(report, out_file)
+    if json:
+        print_json(written)
+    else:
+        out.print(about_line(about), markup=False)
+        _print(found)
+    if found.faults:
+        raise typer.Exit(1)
+
+
+def _counters(line: OpenLine | None) -> Callable[[], Counters]:
+    """Return what reads the counters of a line; of a server at a URL nothing is known."""
+    if line is None:
+        return dict
+    run, plan = line.run()
+    ranks = range(len(plan["ranks"]))
+
+    def read() -> Counters:
+        found = of_ranks(line.runner.read_progress(run.folder, rank) for rank in ranks)
+        memory = mem_available_gib(Path("/proc/meminfo").read_text(encoding="utf-8"))
+        return found if memory is None else {**found, MEMORY: memory}
+
+    return read
+
+
+def _print(found: SoakReport) -> None:
+    told = found.as_dict()
+    out.print(
+        f"{len(found.waves)} waves, {told['requests']} requests, "
+        f"{told['tokens_per_second']:.1f} tok/s (median of waves; "
+        f"{told['slowest']:.1f} to {told['fastest']:.1f})"
+    )
+    out.print(f"greedy repeats that differed: {found.differing}")
+    grown = {name: value for name, value in found.growth.items() if value}
+    for name, value in grown.items():
+        out.print(f"{name}: {value:+g} from the first wave to the last", markup=False)
+    for fault in found.faults:
+        out.print(f"fault: {shown(fault)}", markup=False)

@@ -1,0 +1,90 @@
+"""Needle: a key phrase somewhere in a long text, and whether the model still finds it."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tetraspark.line.api import Api
+from tetraspark.measure.corpus import Corpus
+from tetraspark.measure.sized import measure_density
+from tetraspark.measure.stream import Trace, ask
+
+ADJECTIVES = ("amber", "silver", "quiet", "crimson", "hollow", "gentle", "narrow", "golden")
+NOUNS = ("falcon", "harbour", "lantern", "meadow", "orchard", "compass", "glacier", "willow")
+QUESTION = "\n\nWhat is the key phrase?"
+ANSWER_TOKENS = 24
+
+
+@dataclass(frozen=True)
+class Needle:
+    """One case: a phrase at a depth (0 the beginning, 1 the end) of a text of so many tokens."""
+
+    wanted_tokens: int
+    depth: float
+    phrase: str
+    answer: str
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    first_token_seconds: float | None
+    error: str | None
+
+    @property
+    def found(self) -> bool:
+        """Whether the answer holds the phrase."""
+        return self.error is None and self.phrase.lower() in self.answer.lower()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields and the verdict, for a report."""
+        return {**asdict(self), "found": self.found}
+
+
+def phrase_of(seed: int) -> str:
+    """Return the phrase of a case: two words and a number."""
+    draw = random.Random(seed)
+    return f"{draw.choice(ADJECTIVES)} {draw.choice(NOUNS)} {draw.randint(10, 99)}"
+
+
+def haystack(corpus: Corpus, characters: int, depth: float, phrase: str, seed: int) -> str:
+    """Return a text with the phrase at a depth, between two paragraphs, and the question."""
+    paragraphs = corpus.text(characters, seed).split("\n\n")
+    place = round(depth * len(paragraphs))
+    sentence = f"The key phrase is {phrase}."
+    return "\n\n".join([*paragraphs[:place], sentence, *paragraphs[place:]]) + QUESTION
+
+
+def measure_needle(
+    api: Api,
+    corpus: Corpus,
+    lengths: Sequence[int],
+    depths: Sequence[float],
+    cases: int,
+    seed: int,
+    timeout: float,
+) -> Iterator[Needle]:
+    """Yield every case, shortest text first. Raises RunError when the server does not count."""
+    number = seed * 1_000_003 + 500_000
+    first = number
+    density = measure_density(api, lambda size: corpus.text(size, -first - size), timeout)
+    for wanted in sorted(lengths):
+        for depth in depths:
+            for _ in range(cases):
+                number += 1
+                phrase = phrase_of(number)
+                size = density.characters(wanted - len(QUESTION) // 4)
+                prompt = haystack(corpus, size, depth, phrase, number)
+                trace = ask(api, prompt, ANSWER_TOKENS, timeout=timeout)
+                yield _case(trace, wanted, depth, phrase)
+
+
+def _case(trace: Trace, wanted: int, depth: float, phrase: str) -> Needle:
+    return Needle(
+        wanted_tokens=wanted,
+        depth=depth,
+        phrase=phrase,
+        answer=trace.text,
+        prompt_tokens=trace.prompt_tokens,
+        cached_tokens=trace.cached_tokens,
+        first_token_seconds=None if trace.first is None else trace.first - trace.sent,
+        error=trace.error,
+    )
