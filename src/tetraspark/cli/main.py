@@ -18,6 +18,7 @@ from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
 from tetraspark.cli.needle import needle
 from tetraspark.cli.output import ClosedOutput, print_json, print_problems
+from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.serve import serve
@@ -52,7 +53,21 @@ def main(
     """Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine."""
 
 
-for verb in (plan, serve, status, logs, smoke, stop, import_env, build, fetch, needle, soak):
+VERBS = (
+    plan,
+    serve,
+    status,
+    logs,
+    smoke,
+    stop,
+    import_env,
+    build,
+    fetch,
+    pack,
+    needle,
+    soak,
+)
+for verb in VERBS:
     app.command()(verb)
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")

@@ -18,7 +18,7 @@ from tetraspark.site.sampled_graph import sampled_findings
 
 def cross_check(document: Document) -> list[Finding]:
     """Return every broken rule; a part of the wrong type is left to the schema."""
-    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _ssh)
+    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _ssh, _speed)
     found = [finding for rule in rules for finding in rule(document)]
     found += [*image_findings(document), *split_findings(document)]
     engine = engine_of(document)
@@ -150,3 +150,12 @@ def _ssh(document: Document) -> Iterator[Finding]:
         wanted = "keys of [ssh]: user, identity_file"
         fix = "put it into ~/.ssh/config: Port under the Host of each node"
         yield Finding(("ssh", "port"), "unknown key `ssh.port`", wanted, fix)
+
+
+def _speed(document: Document) -> Iterator[Finding]:
+    """A speed table gives requests verify blocks of unequal length, which Engram's hash refuses."""
+    if "engram" in document and "sps_table" in table_at(document, "speculative"):
+        path: KeyPath = ("speculative", "sps_table")
+        wanted = "blocks of equal length: Engram ends the engine at the first unequal one"
+        fix = "remove sps_table"
+        yield Finding(path, "`sps_table` with [engram]", wanted, fix, (("engram",),))
