@@ -94,6 +94,15 @@ def test_a_probe_finds_what_is_here(tmp_path: Path) -> None:
     assert facts.expand("/~/models") == "/~/models"
 
 
+def test_a_probe_over_ssh_knows_the_address_that_it_came_in_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    assert probe(Here(), "node1", Wanted()).ssh == ""
+    monkeypatch.setenv("SSH_CONNECTION", "192.168.1.2 50022 192.168.1.11 22")
+    assert probe(Here(), "node1", Wanted()).ssh == "192.168.1.11"
+
+
 def test_a_node_without_python_is_told_apart_from_the_others() -> None:
     found = probe_all(Here(down="node2"), {"node1": Wanted(), "node2": Wanted()})
     assert isinstance(found["node1"], Facts)

@@ -312,7 +312,6 @@ def test_values_copied_from_a_shell_file_are_warned_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("port = 30000", 'port = 30000\nhost = "0.0.0.0"', "no API key"),
         ("kv_tokens = 8192", "kv_tokens = 100", "less than one request"),
     ],
 )

@@ -36,7 +36,9 @@ def test_every_key_is_described_in_its_section(path: KeyPath) -> None:
     assert field is not None
     _, _, kind, default, meaning, user, _ = (cell.strip() for cell in row.split("|"))
     assert kind and user and meaning == field.description
-    if isinstance(field.default, (str, int, float)):
+    if isinstance(field.default, bool):
+        assert default == f"`{str(field.default).lower()}`"
+    elif isinstance(field.default, (str, int, float)):
         assert f"`{field.default}`" in default
     assert field.is_required() == (default == "required")
 

@@ -26,6 +26,7 @@ from tetraspark.cli.smoke import smoke
 from tetraspark.cli.soak import soak
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
+from tetraspark.cli.support_bundle import support_bundle
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -69,6 +70,7 @@ VERBS = (
 )
 for verb in VERBS:
     app.command()(verb)
+app.command("support-bundle")(support_bundle)
 app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")
 app.add_typer(engine, name="engine")

@@ -13,6 +13,7 @@ READ_ONLY: tuple[tuple[str, ...], ...] = (
     ("docker", "version"),
     ("docker", "volume", "inspect"),
     ("ethtool",),
+    ("ibv_devinfo",),
     ("ip", "-j"),
     ("lldpctl", "-f", "json"),
     ("lspci",),
@@ -104,7 +105,8 @@ class Facts:
     `links` are by path, and hold only what could be read; `globs` lists the paths that each glob
     of `sizes` matched, also where that is none. `listeners` names who listens on a port: ""
     where this login may not know. `declared` are the sizes in bytes that safetensors files say
-    they have, where a header could be read.
+    they have, where a header could be read. `ssh` is the node's own address that the probe came
+    in on, "" where it did not come over ssh.
     """
 
     node: str
@@ -119,6 +121,7 @@ class Facts:
     listeners: Mapping[int, str]
     commands: Mapping[str, Said]
     declared: Mapping[str, int] = field(default_factory=dict)
+    ssh: str = ""
 
     @classmethod
     def of(cls, node: str, found: Mapping[str, Any]) -> Self:
@@ -136,6 +139,7 @@ class Facts:
             listeners={int(port): name for port, name in found["listeners"].items()},
             commands={name: Said(**said) for name, said in found["commands"].items()},
             declared=found.get("declared", {}),
+            ssh=found.get("ssh", ""),
         )
 
     def expand(self, path: str) -> str:

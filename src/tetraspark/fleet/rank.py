@@ -4,6 +4,10 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from tetraspark.errors import Problem
+
+State = Literal["running", "frozen", "restarted", "exited", "absent", "unreachable"]
+
 
 @dataclass(frozen=True)
 class RankCommand:
@@ -38,11 +42,17 @@ class Exit:
 class RankState:
     """What was found of a rank.
 
-    `frozen` means that a process of it is stopped (SIGSTOP); `absent` that it was never started or
-    left no record. `pids` are its live processes.
+    `frozen` means that a process of it is stopped (SIGSTOP) or its container paused; `restarted`
+    that its container runs anew, `restarts` times, and has lost what it was; `absent` that it was
+    never started or left no record; `unreachable` that its node could not be looked at, for which
+    `problem` is the reason. `pids` are its live processes, as the rank itself counts them; none
+    of a running rank when they could not be seen. `out_of_memory` is what Docker calls OOMKilled.
     """
 
     rank: int
-    state: Literal["running", "frozen", "exited", "absent"]
+    state: State
     pids: tuple[int, ...] = ()
     exit: Exit | None = None
+    restarts: int = 0
+    out_of_memory: bool = False
+    problem: Problem | None = None

@@ -99,9 +99,14 @@ def argv_of(settings: Iterable[Setting], rank: int) -> list[str]:
 
 
 def env_of(settings: Iterable[Setting], rank: int) -> tuple[tuple[str, str], ...]:
-    """Return the variables of one rank; a variable without a value is absent, never empty."""
-    return tuple(
-        (setting.name, setting.value)
-        for setting in settings
-        if setting.kind == "env" and setting.rank in (None, rank) and setting.value
-    )
+    """Return the variables of one rank; one without a value is absent.
+
+    Raises ValueError for an empty value, which some programs take for 0.
+    """
+    found = []
+    for setting in settings:
+        if setting.kind == "env" and setting.rank in (None, rank) and setting.value is not None:
+            if not setting.value:
+                raise ValueError(f"{setting.name} is empty")
+            found.append((setting.name, setting.value))
+    return tuple(found)

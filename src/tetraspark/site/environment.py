@@ -11,13 +11,16 @@ from tetraspark.site.secret import names_secret
 
 OWNED_ENV: tuple[str, ...] = (
     "B12X_ROCE_GID_INDEX",
+    "B12X_ROCE_HCA",
     "GLOO_SOCKET_IFNAME",
     "HOST_IP",
     "LOCAL_RANK",
     "MASTER_ADDR",
     "MASTER_PORT",
+    "NCCL_IB_ADDR_FAMILY",
     "NCCL_IB_GID_INDEX",
     "NCCL_IB_HCA",
+    "NCCL_IB_ROCE_VERSION_NUM",
     "NCCL_SOCKET_IFNAME",
     "NODE_RANK",
     "PYTHONPATH",

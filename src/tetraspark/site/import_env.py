@@ -19,6 +19,7 @@ from tetraspark.site.import_table import (
     split_list,
 )
 from tetraspark.site.import_words import import_engine_args, split_container_env
+from tetraspark.site.open_api import listens_to_others
 from tetraspark.site.secret import holds_secret, names_secret, redact
 from tetraspark.site.shell_value import Assignment
 from tetraspark.site.site_draft import Draft, Variable, needs
@@ -60,6 +61,9 @@ def import_profile(profile: EnvFile, name: str, key_file: str) -> Imported:
         _keep(variable, draft)
     if key is not None:
         draft.add(("api", "key_file"), key_file, "the profile's API key, in a file of mode 0600")
+    elif listens_to_others(draft.document()):
+        why = "the profile has no API key: whoever reaches the server may use it"
+        draft.add(("api", "allow_open"), True, why)
     missing = needs(draft.profile, draft.settle())
     _gather("EXTRA_CONTAINER_ENV", draft)
     _gather("EXTRA_SGLANG_ARGS", draft)

@@ -1,6 +1,7 @@
 """Variables of a profile that only make sense together: nodes, NFS, devices, image, ring."""
 
 from tetraspark.site.finding import Finding
+from tetraspark.site.hca import parse
 from tetraspark.site.import_table import NotCarriedError, split_list
 from tetraspark.site.machines import secret_argument
 from tetraspark.site.modes import NFS_KEYS
@@ -150,17 +151,19 @@ def _devices(variables: dict[str, Variable], draft: Draft) -> None:
 def plain_devices(text: str) -> tuple[tuple[str, ...], str]:
     """Turn NCCL's device grammar into plain names, and say what was changed.
 
-    Raises NotCarriedError for `^` (all devices but these): only the nodes know the others.
+    The launchers also separate them by blanks. Raises NotCarriedError for what is no list, and
+    for `^` (all devices but these): only the nodes know the others.
     """
-    if text.lstrip().startswith("^"):
+    try:
+        found = parse(",".join(split_list(text)))
+    except ValueError as error:
+        raise NotCarriedError(str(error)) from error
+    if found.exclude:
         raise NotCarriedError("`^` leaves devices out; list the ones to use in `fabric.devices`")
-    names = [item.split(":", 1)[0] for item in split_list(text.lstrip("= "))]
-    names = list(dict.fromkeys(name.lstrip("=") for name in names if name.lstrip("=")))
-    if not names:
-        raise NotCarriedError("a list without devices")
+    names = tuple(dict.fromkeys(item.name for item in found.items))
     plain = ",".join(names)
     note = "" if plain == text else f"written as plain names: {plain}"
-    return tuple(names), note
+    return names, note
 
 
 def _topology(variables: dict[str, Variable], draft: Draft) -> None:

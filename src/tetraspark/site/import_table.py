@@ -131,6 +131,7 @@ SWITCHED: Mapping[str, tuple[KeyPath, Converter]] = {
 """The same on a switch."""
 
 FLAGS: Mapping[str, Converter] = {
+    "api.host": str,
     "engine.chunked_prefill_size": integer,
     "engine.context_length": integer,
     "engine.ep": integer,

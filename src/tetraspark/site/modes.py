@@ -9,6 +9,7 @@ from tetraspark.site.lookup import Document, nodes_of, table_at, value_at
 
 FLEET_SECTIONS = (
     "image", "weights", "fabric", "ssh", "speculative", "prefill_split", "engram", "guards",
+    "startup",
 )  # fmt: skip
 FLEET_REQUIRED = ("image", "weights", "fabric")
 FLEET_NODE_KEYS = ("host", "ssh_host", "user", "devices", "nfs_server")

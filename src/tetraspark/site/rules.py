@@ -12,13 +12,27 @@ from tetraspark.site.image_rules import image_findings
 from tetraspark.site.keypath import KeyPath, dotted
 from tetraspark.site.lookup import Document, is_list, nodes_of, table_at, walk
 from tetraspark.site.modes import needed, unused
+from tetraspark.site.open_api import open_api
 from tetraspark.site.prefill_split import split_findings
 from tetraspark.site.sampled_graph import sampled_findings
 
 
 def cross_check(document: Document) -> list[Finding]:
     """Return every broken rule; a part of the wrong type is left to the schema."""
-    rules = (_texts, _sizes, _names, _hosts, _head, unused, needed, _ring, _ports, _ssh, _speed)
+    rules = (
+        _texts,
+        _sizes,
+        _names,
+        _hosts,
+        _head,
+        unused,
+        needed,
+        _ring,
+        _ports,
+        _ssh,
+        _speed,
+        open_api,
+    )
     found = [finding for rule in rules for finding in rule(document)]
     found += [*image_findings(document), *split_findings(document)]
     engine = engine_of(document)
@@ -34,17 +48,13 @@ def cross_check(document: Document) -> list[Finding]:
 def cross_warnings(document: Document) -> list[Finding]:
     """Return what is allowed and still likely to be a mistake."""
     found = env_warnings(("env",), table_at(document, "env"))
-    engine, api = table_at(document, "engine"), table_at(document, "api")
+    engine = table_at(document, "engine")
     kv, context = engine.get("kv_tokens"), engine.get("context_length")
     if isinstance(kv, int) and isinstance(context, int) and kv < context:
         seen = f"kv_tokens = {kv} holds less than one request of context_length = {context}"
         fix = "raise kv_tokens or lower context_length"
         path: KeyPath = ("engine", "kv_tokens")
         found.append(Finding(path, seen, "room for one whole request", fix, (_CONTEXT,)))
-    if api.get("host") == "0.0.0.0" and "key_file" not in api:
-        wanted = "an API key where the network can reach the server"
-        fix = 'set `api.key_file`, or host = "127.0.0.1"'
-        found.append(Finding(("api", "host"), "every address, and no API key", wanted, fix))
     return found
 
 

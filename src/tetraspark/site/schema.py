@@ -23,6 +23,7 @@ from tetraspark.site.serving import (
     Model,
     Speculative,
 )
+from tetraspark.site.startup import Startup
 
 __all__ = [
     "Api",
@@ -41,6 +42,7 @@ __all__ = [
     "Site",
     "Speculative",
     "Ssh",
+    "Startup",
     "Weights",
 ]
 
@@ -61,6 +63,9 @@ class Site(Section):
     api: Api = Field(description="where clients connect")
     deadlines: Deadlines = Field(
         default_factory=Deadlines, description="how long each phase may take"
+    )
+    startup: Startup = Field(
+        default_factory=Startup, description="what is watched while a fleet starts"
     )
     collectives: Collectives | None = Field(
         default=None, description="tetraspark's own collectives; without it they are off"

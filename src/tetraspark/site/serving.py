@@ -80,6 +80,9 @@ class Api(Section):
     key_file: PathText | None = Field(
         default=None, description="file of mode 0600 with the API key, relative to the site file"
     )
+    allow_open: bool = Field(
+        default=False, description="whoever reaches `host` may use the server, without a key"
+    )
 
 
 class Deadlines(Section):

@@ -128,6 +128,12 @@ def said(argv: list[str]) -> dict[str, Any]:
     return {"rc": done.returncode, "stdout": output, "stderr": errors}
 
 
+def came_in_on() -> str:
+    """Return this machine's end of the ssh connection that started the program, or ""."""
+    words = os.environ.get("SSH_CONNECTION", "").split()
+    return words[2] if len(words) == 4 else ""
+
+
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """Return all that was asked for."""
     names = list(request["commands"])
@@ -137,6 +143,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "home": home(),
         "uid": os.getuid(),
+        "ssh": came_in_on(),
         "time": time.time(),
         "files": texts(request["files"]),
         "links": {str(path): str(path.resolve()) for path in links},

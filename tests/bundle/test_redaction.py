@@ -1,0 +1,99 @@
+"""Secrets leave no trace: not as themselves, not encoded, not behind their names."""
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets
+
+KEY = "s3cr3t/+key=="
+KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40).map(
+    lambda text: f"Zq{text}"
+)
+AROUND = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+@settings(deadline=None)
+@given(KEYS, AROUND, AROUND)
+def test_a_known_secret_is_taken_out_however_it_is_written(
+    key: str, before: str, after: str
+) -> None:
+    clean = Redactor([key]).clean
+    for written in (key, quote(key), quote(key, safe=""), quote_plus(key), json.dumps(key)[1:-1]):
+        assert written not in clean(f"{before}{written}{after}")
+    for whole in (f"{before}{key}{after}", f"user:{key}"):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(whole.encode()).decode()
+            left = clean(text).replace(HIDDEN, "")
+            assert len(text) - len(left) >= len(key), text
+        assert key.encode().hex() not in clean(whole.encode().hex())
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("API_KEY=abc123", "API_KEY=[hidden]"),
+        ("export HF_TOKEN='abc 123' x=1", "export HF_TOKEN='[hidden]' x=1"),
+        ("set API_KEY=abc123", "set API_KEY=[hidden]"),
+        ("PASSWORD=a,b;c\nx", "PASSWORD=[hidden]\nx"),
+        ("GET /v1?api_key=abc&x=1", "GET /v1?api_key=[hidden]"),
+        ("api_key=[hidden]rest", "api_key=[hidden]"),
+        ("api_key=[hidden], tp=4", "api_key=[hidden], tp=4"),
+        ('{"api_key": "abc123", "n": 1}', '{"api_key": "[hidden]", "n": 1}'),
+        ('\\"api_key\\": \\"abc123\\", 1', '\\"api_key\\": \\"[hidden]\\", 1'),
+        ('{"password": "a\\"bc"}', '{"password": "[hidden]"}'),
+        ("--api-key abc123 --port 1", "--api-key [hidden] --port 1"),
+        ("--api-key=abc123", "--api-key=[hidden]"),
+        ('["--api-key", "abc123"]', '["--api-key", "[hidden]"]'),
+        ("ServerArgs(api_key='abc', tp=4)", "ServerArgs(api_key='[hidden]', tp=4)"),
+        ("Authorization: Bearer abc123def", "Authorization: [hidden]"),
+        ('"authorization": "Basic dXNlcjpwYXNz"', '"authorization": "[hidden]"'),
+        ("sent bearer abc123def.xyz", "sent bearer [hidden]"),
+        ("Set-Cookie: session=abc; Path=/", "Set-Cookie: [hidden]"),
+        ("http://user:pass@proxy:3128", "http://[hidden]proxy:3128"),
+        ("using hf_abcdefghijklmnopqrst", "using [hidden]"),
+        (
+            "a\n-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\nb",
+            "a\n[hidden]\nb",
+        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\ncut off", "[hidden]"),
+    ],
+)  # fmt: skip
+def test_what_has_the_form_of_a_secret_is_taken_out(text: str, left: str) -> None:
+    assert Redactor().clean(text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[TP0] Prefill batch, #new-seq: 1, #new-token: 15, #cached-token: 0, token usage: 0.00",
+        "[TP0] Decode batch, #swa token: 64, gen throughput (token/s): 61.20, #queue-req: 2",
+        "server_args=ServerArgs(api_key=None, max_total_tokens=8192)",
+        'key_file = "local.key"',
+        "NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE; OOB enP7s7:10.0.0.2<0>",
+        "image tetraspark:line@sha256:0000",
+        "basic information follows",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert Redactor([KEY]).clean(text) == text
+
+
+def test_a_key_is_read_whatever_the_mode_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    file.chmod(0o644)
+    assert known_secrets(file, {}) == (KEY,)
+    assert known_secrets(tmp_path / "none", {}) == ()
+    assert known_secrets(None, {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"}) == (
+        "abcdef",
+    )
+
+
+def test_a_very_short_key_is_taken_out_too() -> None:
+    assert Redactor(["k9"]).clean("x k9 y") == "x [hidden] y"
