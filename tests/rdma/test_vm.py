@@ -17,6 +17,7 @@ CHECKS = {
         "check_bits.py",
         "check_faults.py",
         "check_events.py",
+        "check_fabric.py",
         "check_qualify.py",
     ),
     "ring 4 2": ("check_ring.py",),

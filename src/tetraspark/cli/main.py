@@ -13,6 +13,7 @@ from tetraspark import __version__
 from tetraspark.cli.bench import bench
 from tetraspark.cli.build import build
 from tetraspark.cli.engine import engine
+from tetraspark.cli.fabric import fabric
 from tetraspark.cli.fetch import fetch
 from tetraspark.cli.import_env import import_env
 from tetraspark.cli.logs import logs
@@ -75,6 +76,7 @@ app.add_typer(bench, name="bench")
 app.add_typer(qualify, name="qualify")
 app.add_typer(engine, name="engine")
 app.add_typer(weights, name="weights")
+app.add_typer(fabric, name="fabric")
 
 
 def run() -> None:

@@ -1,0 +1,82 @@
+"""`tetraspark fabric show`: cables, subnets, devices, GIDs, MTUs and states, drawn."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
+from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.doctor.check import Check
+from tetraspark.fabric.draw import joined, rows
+from tetraspark.fabric.draw_svg import svg
+from tetraspark.fabric.inventory_file import Inventory, load_inventory
+from tetraspark.fabric.survey import chosen, survey
+from tetraspark.fleet.login import logins
+from tetraspark.fleet.ssh import SshRunner
+from tetraspark.site.load import load_site
+
+COLOURS = {"warning": "yellow", "failed": "red", "unknown": "magenta"}
+COLUMNS = (
+    *("node", "port", "other end", "device", "RDMA", "link", "MTU/RDMA", "IPv4", "GID"),
+    "note",
+)
+
+
+def show(
+    site: SitePath = DEFAULT_SITE,
+    saved: Annotated[
+        Path | None,
+        typer.Option("--from", help="Show an inventory that --json printed, ask no node."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--svg", help="Write a picture to this file as well.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show how the nodes are joined, and what of it is wrong; exit code 1 when something is."""
+    inventory = load_inventory(saved) if saved else _ask(site)
+    if picture is not None:
+        picture.write_text(svg(inventory), encoding="utf-8")
+    print_json(inventory.as_dict()) if json else _print(inventory)
+    if any(one.verdict == "failed" for one in inventory.checks):
+        raise typer.Exit(1)
+
+
+def _ask(site: Path) -> Inventory:
+    loaded = load_site(site)
+    print_problems(loaded.warnings, "warning", "yellow")
+    topology, devices = chosen(loaded)
+    with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
+        return survey(runner, loaded.site.name, topology, devices)
+
+
+def _print(inventory: Inventory) -> None:
+    cabling = inventory.cabling
+    words = f"{cabling.shape} {cabling.orientation or ''}".rstrip()
+    out.print(Text.assemble("fabric of ", (shown(inventory.line), "bold"), f": {words}"))
+    for line in joined(cabling):
+        out.print(f"  {shown(line)}", markup=False)
+    table = Table(*COLUMNS, box=None, pad_edge=False)
+    last: tuple[str, str] = ("", "")
+    for row in rows(inventory):
+        place = (row.node, row.port)
+        head = ("", "", "") if place == last else (*place, row.far)
+        cells = (*head, row.netdev, row.rdma, row.link, row.mtu, row.addresses, row.gid, row.note)
+        table.add_row(*(Text(shown(cell)) for cell in cells))
+        last = place
+    out.print()
+    out.print(table)
+    _print_checks(inventory.checks)
+
+
+def _print_checks(checks: list[Check]) -> None:
+    out.print(f"\n{sum(one.verdict == 'ok' for one in checks)} of {len(checks)} checks are ok")
+    for one in checks:
+        if one.verdict != "ok":
+            where = f" {one.node}" if one.node else ""
+            out.print(f"[bold {COLOURS[one.verdict]}]{one.verdict}[/] {one.id}{where}")
+            for label, text in (("seen", one.observed), ("wanted", one.wanted), ("fix", one.fix)):
+                out.print(f"  {label + ':':<8}{shown(text)}", markup=False)
