@@ -30,5 +30,11 @@ lint:
 	@$(call quoted,$(BIN)/ruff) format --check
 	@$(call quoted,$(BIN)/mypy)
 
+# First the tests that can share the machine, side by side; then those that need it alone.
+# 5 is pytest's word for "none of these".
 test: lint
-	@$(call quoted,$(BIN)/python) -m pytest $(PYTEST_ARGS)
+	@$(call quoted,$(BIN)/python) -m pytest -n auto --dist loadfile -m "not alone" $(PYTEST_ARGS); \
+	shared=$$?; [ $$shared -ne 5 ] || shared=0; \
+	$(call quoted,$(BIN)/python) -m pytest -m alone $(PYTEST_ARGS); \
+	alone=$$?; [ $$alone -ne 5 ] || alone=0; \
+	[ $$shared -eq 0 ] && [ $$alone -eq 0 ]

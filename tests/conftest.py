@@ -1,0 +1,11 @@
+import pytest
+
+NEED_THE_MACHINE = ("engine", "rdma", "fleet", "timed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what may not run beside other tests, before `-m` chooses."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in NEED_THE_MACHINE):
+            item.add_marker("alone")
