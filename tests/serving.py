@@ -51,7 +51,7 @@ class Command:
 
     def __init__(self, site: Path, state: Path) -> None:
         self.site = site
-        self.env = os.environ | {"TETRASPARK_STATE": str(state), "COLUMNS": "200"}
+        self.env = os.environ | {"TETRASPARK_STATE": str(state), "COLUMNS": "400"}
 
     def argv(self, verb: str, *words: str) -> list[str]:
         """Return the argv of a verb on this site."""

@@ -7,7 +7,7 @@ import pytest
 from tetraspark.collectives.local_lane import Choice
 from tetraspark.collectives.verbs_card import Card, DeviceCard, check_cards
 from tetraspark.collectives.verbs_options import VerbsOptions
-from tetraspark.collectives.wiring import Wiring, ring_wiring
+from tetraspark.collectives.wiring import Wiring
 
 TWO = (Choice("a"), Choice("b"))
 NODES = ("n0", "n1", "n2", "n3")
@@ -26,30 +26,6 @@ def test_the_smaller_node_sets_the_lanes() -> None:
     assert made.lanes == 1
 
 
-@pytest.mark.parametrize("rails", [1, 2])
-def test_a_ring_gives_opposite_nodes_one_lane_by_each_neighbour(rails: int) -> None:
-    ahead = [[Choice(f"n{n}r{r}a") for r in range(rails)] for n in range(4)]
-    back = [[Choice(f"n{n}r{r}b") for r in range(rails)] for n in range(4)]
-    made = ring_wiring(NODES, ahead, back)
-
-    def names(rank: int, peer: int) -> list[tuple[str, str]]:
-        devices = made.devices
-        return [
-            (devices[rank][own].device, devices[peer][far].device)
-            for own, far in made.ends(rank, peer)
-        ]
-
-    last = rails - 1
-    assert names(0, 1) == [(f"n0r{r}a", f"n1r{r}b") for r in range(rails)]
-    assert names(3, 0) == [(f"n3r{r}a", f"n0r{r}b") for r in range(rails)]
-    assert names(0, 2) == [("n0r0a", "n2r0b"), (f"n0r{last}b", f"n2r{last}a")]
-    assert names(3, 1) == [("n3r0b", "n1r0a"), (f"n3r{last}a", f"n1r{last}b")]
-    for rank in range(4):
-        for peer in range(4):
-            if peer != rank:
-                assert names(rank, peer) == [(far, own) for own, far in names(peer, rank)]
-
-
 def test_what_is_no_wiring() -> None:
     whole = Wiring.uniform(NODES, [TWO] * 4)
     with pytest.raises(ValueError, match=r"node n1: wanted 1\.\.4 devices, each once"):
@@ -60,8 +36,6 @@ def test_what_is_no_wiring() -> None:
         replace(whole, pairs=(*whole.pairs[:-1], ((2, 3), ((0, 2),))))
     with pytest.raises(ValueError, match=r"pair \(0, 1\): wanted 1\.\.4 lanes, each once"):
         replace(whole, pairs=(((0, 1), ((0, 0), (0, 0))), *whole.pairs[1:]))
-    with pytest.raises(ValueError, match="a ring of 3 nodes"):
-        ring_wiring(NODES[:3], [TWO] * 3, [TWO] * 3)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ import subprocess
 from functools import partial
 
 from tests.collectives.ranks import MakeTransport
-from tests.rdma.topology import Topology, ring, switch
+from tests.rdma.topology import Topology, plan_of_ring, ring, switch
 from tetraspark.collectives.local_lane import Choice
 from tetraspark.collectives.verbs import VerbsTransport
 from tetraspark.collectives.verbs_options import VerbsOptions
-from tetraspark.collectives.wiring import Wiring, ring_wiring
+from tetraspark.collectives.wiring import Wiring
+from tetraspark.ring.lanes import wiring
 
 SWITCH = switch(4, 2)
 RING = ring(4, 2)
@@ -29,12 +30,8 @@ def switch_wiring(world: int, rails: int) -> Wiring:
 
 
 def wiring_of_ring() -> Wiring:
-    """Wire four nodes in a ring, two cables from each to the next."""
-    ports = {
-        side: [[choice(RING, f"n{node}r{rail}{side}") for rail in (0, 1)] for node in range(4)]
-        for side in "ab"
-    }
-    return ring_wiring([f"node{node}" for node in range(4)], ports["a"], ports["b"])
+    """Wire four nodes in a ring, two cables from each to the next, as they are planned."""
+    return wiring(plan_of_ring(4, 2))
 
 
 def over(wiring: Wiring, options: VerbsOptions | None = None) -> MakeTransport:

@@ -6,7 +6,13 @@ so traffic between nodes crosses the wires and no node sees another's addresses 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
+
+from tetraspark.fabric.function import Function, Neighbour, NodeFabric, Pci
+from tetraspark.ring.build import ring_plan
+from tetraspark.ring.plan import RingPlan
+from tetraspark.ring.walk import planned_wires
 
 MTU = 9000
 TABLE = 100
@@ -30,7 +36,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class Static:
     """A static entry: `port` reaches `address` at `mac`."""
 
     port: str
@@ -55,7 +61,7 @@ class Topology:
     name: str
     nodes: int
     ports: tuple[Port, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[Static, ...]
     routes: tuple[Route, ...]
     bridges: dict[str, tuple[str, ...]]
 
@@ -121,7 +127,7 @@ def switch(nodes: int = 4, rails: int = 2) -> Topology:
         for far in [f"s{node}r{rail}"]
     )
     neighbours = tuple(
-        Neighbour(port.name, other.address, other.mac)
+        Static(port.name, other.address, other.mac)
         for port in ports
         for other in ports
         if other.network == port.network and other is not port
@@ -132,34 +138,60 @@ def switch(nodes: int = 4, rails: int = 2) -> Topology:
     return Topology("switch", nodes, ports, neighbours, (), bridges)
 
 
-def ring(nodes: int = 4, rails: int = 2) -> Topology:
-    """Return `rails` cables from each node to the next: `nNrRa` is 10.20.(16R+N).1/30.
+@cache
+def plan_of_ring(nodes: int = 4, rails: int = 2) -> RingPlan:
+    """Return the plan of a ring whose nodes have `rails` functions at each end of a cable.
 
-    Its far end, on the next node, is `nMrRb`, .2. An address on the cable from node L to L+1 is
-    reached by way of the nodes on its own side, which forward: .2 clockwise, .1 the other way.
+    Port `nNrRa` leads to the next node, `nNrRb` to the previous one.
     """
-    ports: list[Port] = []
-    routes: list[Route] = []
-    for rail in range(rails):
-        for link in range(nodes):
-            cable, after = 16 * rail + link, (link + 1) % nodes
-            near, far = f"n{link}r{rail}a", f"n{after}r{rail}b"
-            ports.append(Port(link, near, f"10.20.{cable}.1", 30, _mac(2, cable, 1), far))
-            ports.append(Port(after, far, f"10.20.{cable}.2", 30, _mac(2, cable, 2), near))
-            for hops in range(1, nodes - 1):
-                left, right = (link - hops) % nodes, (after + hops) % nodes
-                first, last = 16 * rail + left, 16 * rail + (right - 1) % nodes
-                routes.append(
-                    Route(left, f"n{left}r{rail}a", f"10.20.{cable}.2", f"10.20.{first}.2")
-                )
-                routes.append(
-                    Route(right, f"n{right}r{rail}b", f"10.20.{cable}.1", f"10.20.{last}.1")
-                )
+
+    def function(node: int, cage: int, rail: int) -> Function:
+        name = f"n{node}r{rail}{'ab'[cage]}"
+        pci = Pci(f"{2 * rail:04x}:01:00.{cage}")
+        blank: Any = {"addresses": (), "gids": (), "counters": {}, "speed": None, "state": None}
+        card = _mac(2, node, 2 * rail + cage)
+        return Function(name, name, pci, card, up=True, mtu=MTU, active_mtu=None, **blank)
+
+    def fabric(node: int) -> NodeFabric:
+        functions = tuple(function(node, cage, rail) for cage in (0, 1) for rail in range(rails))
+        heard = tuple(
+            Neighbour(function(node, cage, 0).netdev, "", function(far, 1 - cage, 0).mac, "STALE")
+            for cage, far in ((0, (node + 1) % nodes), (1, (node - 1) % nodes))
+        )
+        return NodeFabric(f"node{node}", functions, heard)
+
+    return ring_plan([fabric(node) for node in range(nodes)])
+
+
+def ring(nodes: int = 4, rails: int = 2) -> Topology:
+    """Return the ring that `tetraspark ring plan` makes of such nodes, all of it but the relays.
+
+    No NIC is here to relay, so a route goes by way of the neighbour's address and kernels forward.
+    """
+    plan = plan_of_ring(nodes, rails)
+    wires = planned_wires(plan)
+    ports = tuple(
+        Port(
+            member.rank,
+            one.netdev,
+            str(one.address),
+            one.interface.network.prefixlen,
+            one.mac,
+            wires[member.rank, one.netdev][1],
+        )
+        for member in plan.members
+        for one in member.functions
+    )
     by_name = {port.name: port for port in ports}
     neighbours = tuple(
-        Neighbour(port.name, by_name[port.far].address, by_name[port.far].mac) for port in ports
+        Static(port.name, by_name[port.far].address, by_name[port.far].mac) for port in ports
     )
-    return Topology("ring", nodes, tuple(ports), neighbours, tuple(routes), {})
+    routes = tuple(
+        Route(path.source, path.netdev, str(path.target_address), str(path.gateway))
+        for path in plan.paths
+        if path.relays
+    )
+    return Topology("ring", nodes, ports, neighbours, routes, {})
 
 
 def parse_topology(text: str) -> Topology:

@@ -7,16 +7,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.fabric_inventory import ask_fabric
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
-from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.cli.output import out, print_json, shown
 from tetraspark.doctor.check import Check
 from tetraspark.fabric.draw import joined, rows
 from tetraspark.fabric.draw_svg import svg
 from tetraspark.fabric.inventory_file import Inventory, load_inventory
-from tetraspark.fabric.survey import chosen, survey
-from tetraspark.fleet.login import logins
-from tetraspark.fleet.ssh import SshRunner
-from tetraspark.site.load import load_site
 
 COLOURS = {"warning": "yellow", "failed": "red", "unknown": "magenta"}
 COLUMNS = (
@@ -37,20 +34,12 @@ def show(
     json: Json = False,
 ) -> None:
     """Show how the nodes are joined, and what of it is wrong; exit code 1 when something is."""
-    inventory = load_inventory(saved) if saved else _ask(site)
+    inventory = load_inventory(saved) if saved else ask_fabric(site)
     if picture is not None:
         picture.write_text(svg(inventory), encoding="utf-8")
     print_json(inventory.as_dict()) if json else _print(inventory)
     if any(one.verdict == "failed" for one in inventory.checks):
         raise typer.Exit(1)
-
-
-def _ask(site: Path) -> Inventory:
-    loaded = load_site(site)
-    print_problems(loaded.warnings, "warning", "yellow")
-    topology, devices = chosen(loaded)
-    with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
-        return survey(runner, loaded.site.name, topology, devices)
 
 
 def _print(inventory: Inventory) -> None:

@@ -22,6 +22,7 @@ from tetraspark.cli.output import ClosedOutput, print_json, print_problems
 from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
+from tetraspark.cli.ring import ring
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.soak import soak
@@ -72,11 +73,16 @@ VERBS = (
 for verb in VERBS:
     app.command()(verb)
 app.command("support-bundle")(support_bundle)
-app.add_typer(bench, name="bench")
-app.add_typer(qualify, name="qualify")
-app.add_typer(engine, name="engine")
-app.add_typer(weights, name="weights")
-app.add_typer(fabric, name="fabric")
+GROUPS = {
+    "bench": bench,
+    "qualify": qualify,
+    "engine": engine,
+    "weights": weights,
+    "fabric": fabric,
+    "ring": ring,
+}
+for name, group in GROUPS.items():
+    app.add_typer(group, name=name)
 
 
 def run() -> None:

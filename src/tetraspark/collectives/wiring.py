@@ -92,33 +92,3 @@ class Wiring:
     def digest(self) -> str:
         """Return a hash that differs when anything does."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
-
-
-def ring_wiring(
-    nodes: Sequence[str],
-    toward_next: Sequence[Sequence[Choice]],
-    toward_previous: Sequence[Sequence[Choice]],
-) -> Wiring:
-    """Return the wiring of four nodes in a ring with one or two cables from each to the next.
-
-    Devices are by node and cable. Neighbours use the cables they share; opposite nodes have two
-    lanes, one through each neighbour, which forwards: `i` out towards the next node and in from
-    the previous one, and the other way round. Raises ValueError for another number of nodes.
-    """
-    if len(nodes) != 4:
-        raise ValueError(f"a ring of {len(nodes)} nodes: wanted 4")
-    rails = len(toward_next[0])
-    devices = tuple(
-        (*ahead, *back) for ahead, back in zip(toward_next, toward_previous, strict=True)
-    )
-    pairs = []
-    for low, high in combinations(range(4), 2):
-        if (high - low) == 1:
-            lanes = tuple((rail, rails + rail) for rail in range(rails))
-        elif (high - low) == 3:
-            lanes = tuple((rails + rail, rail) for rail in range(rails))
-        else:
-            # Clockwise on the first rail, counter-clockwise on the last: both domains are used.
-            lanes = ((0, rails), (2 * rails - 1, rails - 1))
-        pairs.append(((low, high), lanes))
-    return Wiring(tuple(nodes), devices, tuple(pairs))
