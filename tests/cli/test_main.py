@@ -12,7 +12,7 @@ from tests.serving import COMMAND, ROOT, Command, write_site
 
 VERBS = (
     "plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench", "fetch", "build",
-    "engine", "qualify",
+    "engine", "qualify", "doctor",
 )  # fmt: skip
 
 

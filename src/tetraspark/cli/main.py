@@ -12,6 +12,7 @@ import typer
 from tetraspark import __version__
 from tetraspark.cli.bench import bench
 from tetraspark.cli.build import build
+from tetraspark.cli.doctor import doctor
 from tetraspark.cli.engine import engine
 from tetraspark.cli.fabric import fabric
 from tetraspark.cli.fetch import fetch
@@ -57,6 +58,7 @@ def main(
 
 
 VERBS = (
+    doctor,
     plan,
     serve,
     status,

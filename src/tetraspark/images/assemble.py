@@ -39,7 +39,7 @@ def build_context(
     package = read_package()
     if not allow_dirty:
         refuse_dirty(package)
-    base = _base(loaded, image, rows)
+    base = base_of(loaded, image, rows)
     if image.dockerfile is not None:
         own = read_own(loaded, image.dockerfile)
         extra = recipe_files(image.recipe, rows, package, cache) if own.uses_files else []
@@ -82,7 +82,11 @@ def _labels(
     )
 
 
-def _base(loaded: LoadedSite, image: Image, rows: Manifest) -> str:
+def base_of(loaded: LoadedSite, image: Image, rows: Manifest) -> str:
+    """Return the image that a site's is built on, by digest; `rows` are those of its recipe.
+
+    Raises UsageError where neither the site nor the manifest names one.
+    """
     if image.base is not None:
         return image.base
     if not rows.base:

@@ -1,0 +1,55 @@
+"""The state of each node when a line last became ready, kept beside the line's runs.
+
+An update of the kernel or the driver has moved the memory an idle node has by 8 GiB and more; what
+worked then is therefore compared with what is there now.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tetraspark.line.run import state_home, write_atomically
+
+FILE = "good.json"
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """Kernel release, GPU driver version ("" where it could not be seen), and MemAvailable of the
+    idle node in bytes.
+    """
+
+    kernel: str
+    driver: str
+    available: int
+
+
+def baseline_path(line: str) -> Path:
+    """Return the file of a line."""
+    return state_home() / line / FILE
+
+
+def read_baseline(line: str) -> dict[str, NodeState]:
+    """Return the state of each node by name; empty where no line was ready yet, or it is damaged.
+
+    A damaged file counts as none: it is only ever something to compare with.
+    """
+    try:
+        found = json.loads(baseline_path(line).read_text(encoding="utf-8"))
+        return {
+            str(node): NodeState(str(one["kernel"]), str(one["driver"]), int(one["available"]))
+            for node, one in found.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def keep_baseline(line: str, states: Mapping[str, NodeState]) -> None:
+    """Keep the states as those of a line that became ready; for `serve`, once it is.
+
+    They must be those of the idle nodes, from before the start.
+    """
+    path = baseline_path(line)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomically(path, {node: asdict(state) for node, state in states.items()})

@@ -1,0 +1,1 @@
+"""Programs that run in a container of a node's image."""
