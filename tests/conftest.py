@@ -1,5 +1,9 @@
+import os
+
 import pytest
 
+# A worker of pytest-xdist has the terminal's width in its environment; tests choose their own.
+os.environ.pop("COLUMNS", None)
 NEED_THE_MACHINE = ("engine", "rdma", "fleet", "timed")
 
 

@@ -21,7 +21,7 @@ def live(tmp_path: Path) -> Iterator[Command]:
     line = Command(write_site(tmp_path / "one", "owned"), tmp_path / "state")
     runner, loaded = LocalRunner(), load_site(line.site)
     run = RunStore("owned", tmp_path / "state").create(local_plan(loaded, runner.inventory(4)))
-    runner.start(RankCommand(0, "node0", ("sleep", "300"), (), 0), run.folder)
+    runner.start([RankCommand(0, "node0", ("sleep", "300"), (), 0)], run.folder)
     yield line
     runner.stop(tmp_path / "state", 5.0)
 

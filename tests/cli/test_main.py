@@ -85,10 +85,10 @@ def test_a_line_never_served(tmp_path: Path) -> None:
         assert "never served" in result.stderr
 
 
-def test_a_fleet_is_planned_and_not_served() -> None:
+def test_a_fleet_is_planned_offline_and_not_measured() -> None:
     site = ROOT / "sites" / "four-sparks-switch.toml"
     assert "docker run" in run("plan", "--site", site).stdout
-    result = run("serve", "--site", site)
+    result = run("bench", "start", "--site", site)
     assert result.returncode == 2
     assert 'kind = "fleet"' in result.stderr
 

@@ -23,6 +23,13 @@ SAID = {
     "docker: Error response from daemon: unknown or invalid runtime name: nvidia.": (
         "no GPU runtime"
     ),
+    'docker: Error response from daemon: Conflict. The container name "/tetraspark-line-r0" is '
+    'already in use by container "3a9d". You have to remove (or rename) that container to be able '
+    "to reuse that name.": "name taken",
+    'docker: Error response from daemon: invalid mount config for type "bind": bind source path '
+    "does not exist: /srv/modle.": "no such folder",
+    "docker: Error response from daemon: error gathering device information while adding custom "
+    'device "/dev/infiniband": no such file or directory.': "no such device",
     "ERROR: failed to initialize builder: invalid database": "builder database",
     "failed to solve: failed to prepare sha256:4ac69ee655da as 0kzh8: parent snapshot "
     "sha256:74ddd0ec08fa does not exist: not found": "broken build cache",

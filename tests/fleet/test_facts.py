@@ -11,7 +11,8 @@ import pytest
 
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
 from tetraspark.fleet.facts import Facts, Said, Wanted
-from tetraspark.fleet.probe import probe, probe_all, script
+from tetraspark.fleet.probe import probe, probe_all
+from tetraspark.fleet.program import program
 
 
 @pytest.mark.parametrize(
@@ -115,5 +116,6 @@ def test_a_node_without_python_is_told_apart_from_the_others() -> None:
     assert "apt-get install python3" in problem.fix
 
 
-def test_the_program_that_is_sent_reads_on_the_oldest_python_it_names() -> None:
-    ast.parse(script(Wanted(files=("/it's", 'a"b\\n'))), feature_version=(3, 9))
+@pytest.mark.parametrize("name", ["look", "containers"])
+def test_a_program_that_is_sent_reads_on_the_oldest_python_it_names(name: str) -> None:
+    ast.parse(program(name, ["/it's", 'a"b\\n']), feature_version=(3, 9))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tetraspark.fleet.local import LocalRunner, log_path
+from tetraspark.fleet.local import LocalRunner
 from tetraspark.fleet.process import labelled
 from tetraspark.fleet.rank import RankCommand, RankState
+from tetraspark.fleet.run_files import log_path, read_log
 
 RUNNER = LocalRunner()
 
@@ -26,7 +27,7 @@ def start(root: Path, script: str, rank: int = 0, **env: str) -> Path:
     run_dir = root / "run"
     run_dir.mkdir(exist_ok=True)
     command = RankCommand(rank, f"node{rank}", ("/bin/sh", "-c", script), tuple(env.items()), 0)
-    RUNNER.start(command, run_dir)
+    RUNNER.start([command], run_dir)
     return run_dir
 
 
@@ -40,17 +41,17 @@ def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
 
 
 def state(run_dir: Path, rank: int = 0) -> RankState:
-    return RUNNER.inspect(run_dir, rank + 1)[rank]
+    return RUNNER.inspect(run_dir, ["node"] * (rank + 1))[rank]
 
 
 def test_a_rank_runs_in_a_session_of_its_own_and_logs(root: Path) -> None:
     run_dir = start(root, "echo hello; exec sleep 60")
-    assert eventually(lambda: RUNNER.read_log(run_dir, 0, 0) == b"hello\n")
+    assert eventually(lambda: read_log(run_dir, 0, 0) == b"hello\n")
     assert state(run_dir).state == "running"
     sessions = {process.session for process in labelled(root)}
     assert len(sessions) == 1
     assert os.getsid(0) not in sessions
-    assert RUNNER.read_log(run_dir, 0, 3) == b"lo\n"
+    assert read_log(run_dir, 0, 3) == b"lo\n"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_how_a_rank_ended_is_recorded(root: Path, script: str, code: int, text: 
 def test_a_rank_that_was_never_started_is_absent(root: Path) -> None:
     run_dir = start(root, "exec sleep 60", rank=1)
     assert eventually(lambda: state(run_dir, 1).state == "running")
-    assert RUNNER.inspect(run_dir, 2)[0].state == "absent"
+    assert RUNNER.inspect(run_dir, ["node0", "node1"])[0].state == "absent"
 
 
 def test_a_stopped_process_is_frozen(root: Path) -> None:
@@ -90,8 +91,8 @@ def test_only_named_variables_of_the_caller_reach_a_rank(
     monkeypatch.setenv("SGLANG_SOMETHING", "leaked")
     monkeypatch.setenv("NCCL_ALGO", "Tree")
     run_dir = start(root, "env; echo end", PLANNED="yes")
-    assert eventually(lambda: b"end\n" in RUNNER.read_log(run_dir, 0, 0))
-    text = RUNNER.read_log(run_dir, 0, 0).decode()
+    assert eventually(lambda: b"end\n" in read_log(run_dir, 0, 0))
+    text = read_log(run_dir, 0, 0).decode()
     assert "PLANNED=yes" in text
     assert "leaked" not in text
     assert "NCCL_ALGO" not in text
@@ -102,25 +103,25 @@ def test_argv_reaches_the_rank_word_by_word(root: Path) -> None:
     run_dir.mkdir()
     words = ('{"a":1,"b":2}', "a b", "$HOME", "'q'", "*")
     argv = ("/usr/bin/printf", r"%s\n", *words)
-    RUNNER.start(RankCommand(0, "node0", argv, (), 0), run_dir)
+    RUNNER.start([RankCommand(0, "node0", argv, (), 0)], run_dir)
     assert eventually(lambda: state(run_dir).state == "exited")
     assert log_path(run_dir, 0).read_text().splitlines() == list(words)
 
 
 def test_stop_asks_first_and_the_engine_may_say_goodbye(root: Path) -> None:
     run_dir = start(root, 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done')
-    assert eventually(lambda: b"up" in RUNNER.read_log(run_dir, 0, 0))
+    assert eventually(lambda: b"up" in read_log(run_dir, 0, 0))
     stopped = RUNNER.stop(root, 5.0)
     assert len(stopped.asked) == 1
     assert stopped.killed == ()
-    assert b"bye" in RUNNER.read_log(run_dir, 0, 0)
+    assert b"bye" in read_log(run_dir, 0, 0)
     assert labelled(root) == []
 
 
 def test_stop_kills_what_does_not_go_and_grandchildren_in_other_sessions(root: Path) -> None:
     script = 'trap "" TERM; setsid sleep 300 & echo up; while :; do sleep 0.1; done'
     run_dir = start(root, script)
-    assert eventually(lambda: b"up" in RUNNER.read_log(run_dir, 0, 0))
+    assert eventually(lambda: b"up" in read_log(run_dir, 0, 0))
     assert eventually(lambda: len({process.session for process in labelled(root)}) == 2)
     stopped = RUNNER.stop(root, 0.5)
     assert len(stopped.killed) >= 3
@@ -170,9 +171,9 @@ def test_stop_removes_shared_memory_of_killed_ranks_and_what_was_recorded(root: 
     )
     run_dir = root / "run"
     run_dir.mkdir()
-    RUNNER.start(RankCommand(0, "node0", ("python3", "-c", code), (), 0), run_dir)
-    assert eventually(lambda: RUNNER.read_log(run_dir, 0, 0).endswith(b"\n"))
-    mapped = Path("/dev/shm") / RUNNER.read_log(run_dir, 0, 0).decode().strip()
+    RUNNER.start([RankCommand(0, "node0", ("python3", "-c", code), (), 0)], run_dir)
+    assert eventually(lambda: read_log(run_dir, 0, 0).endswith(b"\n"))
+    mapped = Path("/dev/shm") / read_log(run_dir, 0, 0).decode().strip()
     recorded = Path("/dev/shm") / f"tetraspark-test-{os.getpid()}"
     recorded.touch()
     assert mapped.exists()

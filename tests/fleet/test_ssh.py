@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -214,3 +215,41 @@ def test_secrets_travel_in_stdin(fleet: Fleet, runner: SshRunner) -> None:
     result = runner.run("node1", sh(script, b"hunter2-hunter2\n"))
     assert "got 15" in result.stdout
     assert "hunter2" not in result.stdout
+
+
+SERVER = """
+import http.server, os
+server = http.server.HTTPServer(("127.0.0.1", 8765), http.server.SimpleHTTPRequestHandler)
+if os.fork() == 0:
+    os.setsid(); os.chdir("/root/served"); null = os.open("/dev/null", 2)
+    for number in range(3): os.dup2(null, number)
+    server.serve_forever()
+"""
+
+
+def test_a_way_to_a_port_of_the_nodes_loopback_opens_again_when_the_session_died(
+    fleet: Fleet, runner: SshRunner
+) -> None:
+    (fleet[1].root / "root/served").mkdir(exist_ok=True)
+    (fleet[1].root / "root/served/word").write_text("heard")
+    fleet[1].exec("python3", "-c", SERVER)
+
+    def heard() -> str:
+        socket = runner.forward("node1", "127.0.0.1", 8765)
+        assert socket.parent.stat().st_mode & 0o777 == 0o700
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket))) as client:
+            return client.get("http://127.0.0.1:8765/word").text
+
+    assert heard() == heard() == "heard"
+    subprocess.run(
+        ["ssh", "-F", "none", "-o", f"ControlPath={runner.folder}/0", "-O", "exit", "node1"],
+        check=True,
+        capture_output=True,
+    )
+    assert heard() == "heard"
+
+
+def test_there_is_no_way_to_a_node_out_of_reach(fleet: Fleet, runner: SshRunner) -> None:
+    fleet[2].sshd_stop()
+    with pytest.raises(RunError, match="ssh failed: refused"):
+        runner.forward("node2", "127.0.0.1", 8765)

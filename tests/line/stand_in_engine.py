@@ -1,49 +1,168 @@
 """A stand-in for the engine of one rank: says what its log would, answers what its API would.
 
-Usage: stand_in_engine.py PORT SERVER_INFO. It ends when its group is told to.
+Takes the engine's own flags, and runs where the engine would: beside a launcher, or in a container
+in place of `sglang.launch_server` (standard library only). What it does otherwise than well is in
+`behaviour.json` of the model's folder, which may differ from node to node:
+
+`fail` is a line to print and end with, `exit` the code for that; `hang` a stage to stay in; `pause`
+seconds between stages; `answer` the text of completions; `told` what /server_info says instead;
+`stubborn` ignores SIGTERM.
 """
 
 import json
 import os
+import signal
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import threading
+import time
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
-ANSWER = {
-    "choices": [{"message": {"content": "42"}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 1, "completion_tokens": 1},
-}
-RECEIPT = {"tetraspark": "engine", "pid": os.getpid(), "rank": 0, "world": 1, "engine": "0.5.23"}
+STAGES = ("Init parallel ends", "Load weight begin", "Load weight end", "KV Cache is allocated")
 
 
-def handler(info: str) -> type[BaseHTTPRequestHandler]:
-    """Return a handler that tells `info` on /server_info."""
+def flags_of(words: list[str]) -> dict[str, Any]:
+    """Return the engine's flags as its /server_info would repeat them."""
+    found: dict[str, Any] = {}
+    for word, value in zip(words, [*words[1:], "--"], strict=True):
+        if word.startswith("--"):
+            found[word[2:].replace("-", "_")] = True if value.startswith("--") else number(value)
+    return found
+
+
+def number(text: str) -> Any:
+    """Return what a word means."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+class Rank:
+    """One rank, as its flags and the behaviour of its node want it."""
+
+    def __init__(self, flags: dict[str, Any], behaviour: dict[str, Any]) -> None:
+        self.flags = flags
+        self.behaviour = behaviour
+        self.rank, self.world = flags.get("node_rank", 0), flags.get("nnodes", 1)
+        key_file = os.environ.get("TETRASPARK_API_KEY_FILE")
+        self.key = Path(key_file).read_text().strip() if key_file else None
+
+    def say(self, text: str) -> None:
+        """Print a line with the engine's time stamp."""
+        print(f"[{datetime.now():%Y-%m-%d %H:%M:%S} TP{self.rank}] {text}", flush=True)
+
+    def start(self) -> None:
+        """Go through the stages of a start."""
+        self.say(f"server_args={self.flags}")
+        for stage in STAGES:
+            time.sleep(self.behaviour.get("pause", 0))
+            self.say(stage)
+            if self.behaviour.get("hang") == stage:
+                signal.pause()
+        if "fail" in self.behaviour:
+            print(self.behaviour["fail"], file=sys.stderr, flush=True)
+            sys.exit(self.behaviour.get("exit", 1))
+        self.schedule()
+        self.say("Dummy health check server started" if self.rank else "Uvicorn running on")
+
+    def schedule(self) -> None:
+        """Start the process of the scheduler, which prints the receipts."""
+        child = os.fork()
+        if child == 0:
+            route = {"route": "engine", "dtype": "bfloat16", "shape": [1, 8], "bytes": 16}
+            self.receipt("engine", engine="0.5.23", transport="off")
+            self.receipt("tp_all_reduce", **route)
+            self.progress()
+            while True:
+                signal.pause()
+        threading.Thread(target=os.waitpid, args=(child, 0), daemon=True).start()
+
+    def receipt(self, kind: str, **fields: Any) -> None:
+        """Print a receipt, as the plugin does."""
+        common = {"tetraspark": kind, "pid": os.getpid(), "rank": self.rank, "world": self.world}
+        print(json.dumps({**common, **fields}), flush=True)
+
+    def progress(self) -> None:
+        """Write what a communicator would."""
+        folder = os.environ.get("TETRASPARK_RUN_DIR")
+        if folder:
+            state = {"transport": "off", "verdict": "fine", "operations": 7}
+            Path(folder, f"rank{self.rank}.collectives.json").write_text(json.dumps(state))
+
+    def serve(self) -> None:
+        """Answer on rank 0, wait elsewhere."""
+        if self.rank:
+            while True:
+                signal.pause()
+        address = (self.flags.get("host", "127.0.0.1"), self.flags["port"])
+        ThreadingHTTPServer(address, handler(self)).serve_forever()
+
+    def completion(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return a chat completion, or one piece of a stream."""
+        text = self.behaviour.get("answer", "42")
+        kind = "delta" if request.get("stream") else "message"
+        return {
+            "choices": [{kind: {"content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+        }
+
+
+def handler(rank: Rank) -> type[BaseHTTPRequestHandler]:
+    """Return a handler that answers for a rank."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.answer(info if self.path == "/server_info" else "{}")
+            if self.path.startswith("/health"):
+                self.answer("")
+            elif self.refused():
+                self.answer("no", 401)
+            elif self.path == "/v1/models":
+                self.answer(json.dumps({"data": [{"id": rank.flags.get("served_model_name")}]}))
+            else:
+                self.answer(json.dumps(rank.behaviour.get("told", rank.flags)))
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.answer(json.dumps(ANSWER))
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.refused():
+                self.answer("no", 401)
+                return
+            body = json.dumps(rank.completion(request))
+            self.answer(f"data: {body}\n\ndata: [DONE]\n\n" if request.get("stream") else body)
 
-        def answer(self, body: str) -> None:
-            self.send_response(200)
+        def refused(self) -> bool:
+            return rank.key is not None and self.headers["Authorization"] != f"Bearer {rank.key}"
+
+        def answer(self, body: str, status: int = 200) -> None:
+            self.send_response(status)
             self.end_headers()
             self.wfile.write(body.encode())
 
-        def log_message(self, format: str, *args: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None:
+            rank.say(f'"{self.command} {self.path}"')
 
     return Handler
 
 
-def main(port: str, info: str) -> None:
-    """Serve until ended."""
-    server = HTTPServer(("127.0.0.1", int(port)), handler(Path(info).read_text()))
-    for line in ("Load weight begin", "Load weight end", "Uvicorn running on", json.dumps(RECEIPT)):
-        print(line, flush=True)
-    server.serve_forever()
+def main(words: list[str]) -> None:
+    """Start and serve until ended."""
+    flags = flags_of(words)
+    file = Path(str(flags.get("model_path", ".")), "behaviour.json")
+    behaviour = json.loads(file.read_text()) if file.exists() else {}
+    rank = Rank(flags, behaviour)
+
+    def end(number: int, frame: object) -> None:
+        rank.say("bye")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if behaviour.get("stubborn") else end)
+    rank.start()
+    rank.serve()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -166,8 +166,9 @@ class Served:
         self.plan = local_plan(
             self.loaded, Inventory(sys.executable, "0.5.23", (0,), (), (port, 29500))
         )
-        self.info = folder / "info.json"
-        argv = (sys.executable, str(FOLDER / "stand_in_engine.py"), str(port), str(self.info))
+        self.behaviour = folder / "behaviour.json"
+        flags = ("--port", str(port), "--model-path", str(folder))
+        argv = (sys.executable, str(FOLDER / "stand_in_engine.py"), *flags)
         command = RankCommand(0, "node0", argv, (), port)
         self.plan = dataclasses.replace(self.plan, ranks=(command,))
 
@@ -183,7 +184,7 @@ class Served:
         return load_site(file)
 
     def serve(self, **told: object) -> Any:
-        self.info.write_text(json.dumps(told))
+        self.behaviour.write_text(json.dumps({"told": told}))
         return serve(
             self.loaded, self.plan, None, self.runner, self.store, False, lambda progress: None
         )

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from tetraspark.errors import Problem
 from tetraspark.fleet.rank import Exit, RankState
 from tetraspark.line.engine_log import Line, parse
 from tetraspark.line.failure import first_failure
@@ -72,7 +73,7 @@ def test_a_rank_that_vanished_with_its_supervisor_is_named() -> None:
     states = [running(0), exited(1, 137, 2.0), RankState(2, "absent"), running(3)]
     failure = first_failure(lines, states, {})
     assert failure is not None
-    assert (failure.rank, failure.text) == (2, "its processes are gone and left no exit record")
+    assert (failure.rank, failure.text) == (2, "it is gone and left no exit record")
 
 
 def test_an_exit_code_comes_before_a_clean_exit() -> None:
@@ -110,3 +111,16 @@ def test_the_end_of_a_pipe_says_nothing() -> None:
 
 def test_nothing_failed() -> None:
     assert first_failure(parse(0, ["[2026-11-30 08:00:05] fine"]), [running(0)], {}) is None
+
+
+def test_a_node_out_of_reach_comes_before_those_who_lost_it_and_after_a_cause() -> None:
+    problem = Problem("spark2 (ssh spark2)", "ssh failed: timed out", "an answer")
+    silent = RankState(1, "unreachable", problem=problem)
+    lost = parse(0, ["RuntimeError: Connection closed by peer"])
+    failure = first_failure(lost, [exited(0, 1, 1.0), silent], {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (1, "ssh failed: timed out")
+    cause = parse(0, ["ValueError: too many tokens"])
+    failure = first_failure(cause, [exited(0, 1, 1.0), silent], {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (0, "ValueError: too many tokens")

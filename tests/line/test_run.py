@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tetraspark.errors import RunError
+from tetraspark.fleet.state_home import state_home
 from tetraspark.line.plan import Plan
-from tetraspark.line.run import Run, RunStore, state_home
+from tetraspark.line.run import Run, RunStore
 
 
 def test_a_run_is_on_disk_before_anything_starts(tmp_path: Path, plan: Plan) -> None:

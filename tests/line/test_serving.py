@@ -219,7 +219,7 @@ def test_logs_of_one_rank_and_followed(line: Command, served: Any) -> None:
 
 def test_what_stop_would_do(line: Command, served: Any) -> None:
     pids = line.json("stop", "--dry-run")["would_end"]
-    assert set(pids) == {process.pid for process in processes(line)}
+    assert set(pids) == {str(process.pid) for process in processes(line)}
 
 
 def test_the_engine_maps_shared_memory_that_a_crash_would_leave(mapped: set[Path]) -> None:

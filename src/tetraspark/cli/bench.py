@@ -9,9 +9,8 @@ from tetraspark.cli.bench_collectives import collectives
 from tetraspark.cli.bench_decode import decode
 from tetraspark.cli.bench_prefill import prefill
 from tetraspark.cli.bench_transport import transport
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line
 from tetraspark.cli.output import err, out, print_json
-from tetraspark.line.make_plan import make_plan
 from tetraspark.line.plan import Plan
 from tetraspark.measure.serving import require_idle, served
 from tetraspark.measure.start import StartReport, measure_start, report
@@ -37,8 +36,8 @@ def start(
     json: Json = False,
 ) -> None:
     """Measure the cold start up to the first token, beside the engine's own import time."""
-    line = open_line(site)
-    plan = make_plan(line.loaded, line.runner)
+    line = open_local_line(site)
+    plan = line.plan()
     require_idle(plan, line.runner, line.store)
     samples = []
     with err.status("measuring") as spinner:

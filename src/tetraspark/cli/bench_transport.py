@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.api import Api
 from tetraspark.line.make_plan import make_plan
@@ -32,7 +32,7 @@ def transport(
     json: Json = False,
 ) -> None:
     """Measure tokens a second with the transport on and off, alternating, and the idle line."""
-    line = open_line(site)
+    line = open_local_line(site)
     samples: list[Sample] = []
     with err.status("measuring") as spinner:
         for name in TRANSPORTS * rounds:
@@ -50,11 +50,15 @@ def transport(
 
 def _measure(line: OpenLine, name: Transport, requests: int, max_tokens: int) -> Sample:
     loaded = with_transport(line.loaded, name)
-    plan, key = make_plan(loaded, line.runner), line.key()
+    plan, key = make_plan(loaded), line.key()
     with served(loaded, plan, key, line.runner, line.store):
         api = Api(plan.url, plan.served_name, key)
         speeds = decode_speed(api, requests, max_tokens, REQUEST_SECONDS)
-        return Sample(name, speeds, idle_cores(line.runner.live(line.store.root)))
+        return Sample(name, speeds, idle_cores(_pids(line)))
+
+
+def _pids(line: OpenLine) -> tuple[int, ...]:
+    return tuple(int(part.name) for part in line.runner.present(line.store.root).parts)
 
 
 def _print(found: TransportReport) -> None:

@@ -14,6 +14,7 @@ from tetraspark.cli.sources import Manifests
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.ssh import SshRunner
+from tetraspark.fleet.state_home import state_home
 from tetraspark.images.assemble import build_context, image_of
 from tetraspark.images.build import BuildReport
 from tetraspark.images.build import build as build_on_nodes
@@ -25,7 +26,6 @@ from tetraspark.images.check_pins import drift_problems
 from tetraspark.images.context import BuildContext
 from tetraspark.images.fetch import Fetch
 from tetraspark.images.manifest import Manifest, Recipe, load_manifest
-from tetraspark.line.run import state_home
 from tetraspark.site.load import LoadedSite, load_site
 from tetraspark.site.machines import Image
 

@@ -1,13 +1,15 @@
 """The options that say which server a suite measures: the line of a site, or any URL."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
 from tetraspark.errors import Problem, UsageError
-from tetraspark.line.api import Api, read_key
+from tetraspark.line.api import Api, api_of, read_key
 from tetraspark.measure.endpoint import Endpoint
 
 MODEL_SECONDS = 10.0
@@ -30,6 +32,14 @@ Hardware = Annotated[
 OutFile = Annotated[Path | None, typer.Option("--out", help="Write the JSON report here too.")]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a suite measures, and the line behind it where it is one of ours."""
+
+    endpoint: Endpoint
+    line: OpenLine | None = None
+
+
 def open_endpoint(
     site: Path | None,
     url: str | None,
@@ -37,13 +47,29 @@ def open_endpoint(
     key_file: Path | None,
     hardware: str | None,
 ) -> Endpoint:
-    """Return the server to measure. Raises UsageError for options that do not fit together."""
-    if url is None:
-        if key_file or model or hardware:
-            seen = "--model, --key-file or --hardware without --url"
-            wanted = "them with --url; a line's own are in its site file"
-            raise UsageError(Problem("options", seen, wanted, "leave them out, or add --url"))
-        return _of_line(open_line(site or DEFAULT_SITE))
+    """Open the server to measure. Raises UsageError for options that do not fit together."""
+    return open_measured(site, url, model, key_file, hardware).endpoint
+
+
+def open_measured(
+    site: Path | None,
+    url: str | None,
+    model: str | None,
+    key_file: Path | None,
+    hardware: str | None,
+) -> Measured:
+    """Do the same, and return the line too; both stay open until the command ends."""
+    if url is not None:
+        return Measured(_of_url(url, model, key_file, hardware))
+    if key_file or model or hardware:
+        seen = "--model, --key-file or --hardware without --url"
+        wanted = "them with --url; a line's own are in its site file"
+        raise UsageError(Problem("options", seen, wanted, "leave them out, or add --url"))
+    line = click.get_current_context().with_resource(open_line(site or DEFAULT_SITE))
+    return Measured(_of_line(line), line)
+
+
+def _of_url(url: str, model: str | None, key_file: Path | None, hardware: str | None) -> Endpoint:
     if not url.startswith(("http://", "https://")):
         fix = f"--url http://{url}"
         raise UsageError(Problem("--url", repr(url), "http://HOST:PORT/v1", fix))
@@ -58,7 +84,7 @@ def _of_line(line: OpenLine) -> Endpoint:
     ranks = len(plan["ranks"])
     local = plan["kind"] == "local"
     return Endpoint(
-        api=Api(plan["url"], plan["served_name"], line.key()),
+        api=api_of(plan, line.key(), line.runner),
         hardware_class="stand-in" if local else "spark",
         hardware=f"{ranks} ranks on one machine's CPU (a stand-in)"
         if local

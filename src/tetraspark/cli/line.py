@@ -1,5 +1,7 @@
 """What every verb about a line opens: the site, its runs, the runner, and the API key."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,9 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from tetraspark.cli.output import print_problems
-from tetraspark.errors import Problem, UsageError
+from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.local import LocalRunner
+from tetraspark.fleet.login import Login, logins
+from tetraspark.fleet.runner import Runner
+from tetraspark.fleet.ssh import SshRunner
 from tetraspark.line.api import read_key
+from tetraspark.line.fleet_launch import launch_of
+from tetraspark.line.make_plan import make_plan
+from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import LoadedSite, load_site
 
@@ -20,15 +29,24 @@ SitePath = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, do nothing.")]
 DEFAULT_SITE = Path("site.toml")
+# A node that says nothing for so long is taken for lost; one that serves answers at once.
+ALIVE_SECONDS = 9
+CONNECT_SECONDS = 5
 
 
 @dataclass(frozen=True)
 class OpenLine:
-    """A line as the command line found it."""
+    """A line as the command line found it; `nodes` reaches those of a fleet."""
 
     loaded: LoadedSite
     store: RunStore
-    runner: LocalRunner
+    runner: Runner
+    nodes: SshRunner | None = None
+
+    def plan(self) -> Plan:
+        """Plan what to serve now; of a fleet, every node is looked at first."""
+        launch = None if self.nodes is None else launch_of(self.loaded, self.nodes)
+        return make_plan(self.loaded, launch)
 
     def key(self) -> str | None:
         """Return the API key. Raises UsageError for a file that cannot be trusted."""
@@ -50,40 +68,81 @@ class OpenLine:
         return run, run.plan()
 
 
-def open_line(path: Path) -> OpenLine:
-    """Load the site (warnings go to stderr) and what belongs to it.
+@contextlib.contextmanager
+def open_line(path: Path) -> Iterator[OpenLine]:
+    """Load the site (warnings go to stderr) and what belongs to it, for the length of a `with`.
 
-    Raises UsageError for a site that cannot be used, whose ranks are not on this machine, or
-    whose name is taken by the live line of another site file.
+    Raises UsageError for a site that cannot be used, or whose name is taken by the live line of
+    another site file.
     """
-    loaded = load_site(path)
-    print_problems(loaded.warnings, "warning", "yellow")
-    _require_local(loaded)
-    line = OpenLine(loaded, RunStore(loaded.site.name), LocalRunner())
-    _require_own(line)
-    return line
+    loaded = _load(path)
+    if loaded.site.kind == "local":
+        yield _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
+        return
+    store = RunStore(loaded.site.name)
+    with open_nodes((*logins(loaded), *_once_served_on(loaded, store))) as nodes:
+        runner = Containers(nodes, nodes.logins, str(loaded.path.resolve()))
+        yield _own(OpenLine(loaded, store, runner, nodes))
 
 
-def _require_local(loaded: LoadedSite) -> None:
-    """Refuse a fleet site: this version plans one, and runs lines on this machine only."""
+def open_local_line(path: Path) -> OpenLine:
+    """Do the same for a verb that measures lines of this machine; refuses others."""
+    loaded = _load(path)
     if loaded.site.kind != "local":
         raise UsageError(
             Problem(
                 where=loaded.origin("kind").where,
                 seen=f'kind = "{loaded.site.kind}"',
-                wanted='kind = "local": this version runs lines on this machine only',
-                fix=f"tetraspark plan --site {loaded.path} prints the commands for each node",
+                wanted='kind = "local": this measures lines of this machine',
+                fix="tetraspark bench --help shows what there is for a fleet",
             )
         )
+    return _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
 
 
-def _require_own(line: OpenLine) -> None:
-    """Refuse to act on a line of the same name that another site file is serving."""
-    run = line.store.latest()
-    if run is None or not line.runner.live(line.store.root):
+@contextlib.contextmanager
+def open_runner(plan: dict[str, Any]) -> Iterator[Runner]:
+    """Open what a plan, as JSON, was executed with: no site is needed."""
+    if plan["kind"] == "local":
+        yield LocalRunner()
         return
-    owner = run.plan()["site"]
-    if owner != str(line.loaded.path.resolve()):
+    with open_nodes(tuple(map(Login.of, plan["logins"]))) as nodes:
+        yield Containers(nodes, nodes.logins, plan["site"])
+
+
+def open_nodes(reached: tuple[Login, ...]) -> SshRunner:
+    """Return what runs commands on nodes of a line."""
+    return SshRunner(reached, ALIVE_SECONDS, CONNECT_SECONDS)
+
+
+def _load(path: Path) -> LoadedSite:
+    loaded = load_site(path)
+    print_problems(loaded.warnings, "warning", "yellow")
+    return loaded
+
+
+def _once_served_on(loaded: LoadedSite, store: RunStore) -> tuple[Login, ...]:
+    """Return the nodes of the last run that the site no longer has: something may be left there."""
+    names = {node.name for node in loaded.site.nodes}
+    found = (Login.of(one) for one in _last_plan(store).get("logins", ()))
+    return tuple(login for login in found if login.node not in names)
+
+
+def _last_plan(store: RunStore) -> dict[str, Any]:
+    """Return the last run's plan, or nothing: a damaged one must not stand in the way of a stop."""
+    run = store.latest()
+    try:
+        return run.plan() if run else {}
+    except RunError:
+        return {}
+
+
+def _own(line: OpenLine) -> OpenLine:
+    """Refuse to act on a line of the same name that another site file is serving."""
+    owner = _last_plan(line.store).get("site")
+    if owner in (None, str(line.loaded.path.resolve())):
+        return line
+    if line.runner.present(line.store.root).running:
         name = line.loaded.site.name
         raise UsageError(
             Problem(
@@ -93,3 +152,4 @@ def _require_own(line: OpenLine) -> None:
                 fix=f"use --site {owner}, or `tetraspark stop --line {name}`, or another name here",
             )
         )
+    return line

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from tetraspark.cli.line import DEFAULT_SITE, SitePath, open_line
+from tetraspark.cli.line import DEFAULT_SITE, OpenLine, SitePath, open_line
+from tetraspark.cli.output import print_problems
 from tetraspark.errors import Problem, UsageError
 from tetraspark.line.engine_log import Line
 from tetraspark.line.log_tail import LogTail
-
-FOLLOW_SECONDS = 0.3
+from tetraspark.line.run import Run
 
 
 def logs(
@@ -24,20 +24,33 @@ def logs(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Print the last log lines of one rank or of all."""
-    line = open_line(site)
+    with open_line(site) as line:
+        _logs(line, rank, follow, lines, json)
+
+
+def _logs(line: OpenLine, rank: int | None, follow: bool, lines: int, json: bool) -> None:
     run, plan = line.run()
-    ranks = len(plan["ranks"])
+    nodes = [command["node"] for command in plan["ranks"]]
+    ranks = len(nodes)
     if rank is not None and not 0 <= rank < ranks:
         raise UsageError(
             Problem("logs", f"rank {rank}", f"a rank from 0 to {ranks - 1}", "tetraspark logs 0")
         )
     wanted = range(ranks) if rank is None else [rank]
-    tail = LogTail(line.runner, run.folder, ranks)
+    _bring_up_to_date(line, run, nodes)
+    tail = LogTail(run.folder, ranks)
     for one in wanted:
         _print(tail.skip_to_last(one, lines), rank is None, json)
     while follow:
-        time.sleep(FOLLOW_SECONDS)
+        time.sleep(line.runner.poll_seconds)
+        line.runner.inspect(run.folder, nodes)
         _print((entry for entry in tail.read() if entry.rank in wanted), rank is None, json)
+
+
+def _bring_up_to_date(line: OpenLine, run: Run, nodes: list[str]) -> None:
+    """Get what the ranks have printed by now; a node that is not reached is told."""
+    states = line.runner.inspect(run.folder, nodes)
+    print_problems([one.problem for one in states if one.problem], "warning", "yellow")
 
 
 def _print(entries: Iterable[Line], name_rank: bool, json: bool) -> None:

@@ -7,11 +7,10 @@ import typer
 from rich.markup import escape
 from rich.status import Status as Spinner
 
-from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line
+from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.cli.plan import print_plan
-from tetraspark.line.make_plan import make_plan
-from tetraspark.line.readiness import Progress
+from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
 
@@ -27,25 +26,37 @@ def serve(
     json: Json = False,
 ) -> None:
     """Start every rank, wait for the proof that the line serves, and leave it running."""
-    line = open_line(site)
-    planned = make_plan(line.loaded, line.runner)
-    if dry_run:
-        print_json(planned.as_dict()) if json else print_plan(planned)
-        return
+    with open_line(site) as line:
+        if dry_run:
+            planned = line.plan()
+            print_json(planned.as_dict()) if json else print_plan(planned)
+            return
+        try:
+            served = _serve(line, replace)
+        except KeyboardInterrupt:
+            err.print("interrupted: every rank of this start has been stopped")
+            raise typer.Exit(130) from None
+        if json:
+            print_json(served.as_dict())
+        else:
+            _print_served(served, line.loaded.site.model.canary.prompt, str(site))
+
+
+def _serve(line: OpenLine, replace: bool) -> Served:
     key = line.key()
-    try:
-        with err.status(f"starting {len(planned.ranks)} ranks") as spinner:
-            observe = _observer(spinner)
-            served = serve_line(
-                line.loaded, planned, key, line.runner, line.store, replace, observe
-            )
-    except KeyboardInterrupt:
-        err.print("interrupted: every rank of this start has been stopped")
-        raise typer.Exit(130) from None
-    if json:
-        print_json(served.as_dict())
-    else:
-        _print_served(served, line.loaded.site.model.canary.prompt, str(site))
+    with err.status("looking at the nodes") as spinner:
+        planned = line.plan()
+        spinner.update(f"starting {len(planned.ranks)} ranks")
+        return serve_line(
+            line.loaded,
+            planned,
+            key,
+            line.runner,
+            line.store,
+            replace,
+            _observer(spinner),
+            nodes=line.nodes,
+        )
 
 
 def _observer(spinner: Spinner) -> Callable[[Progress], None]:

@@ -15,12 +15,13 @@ from tetraspark.cli.endpoint import (
     Model,
     OutFile,
     Url,
-    open_endpoint,
+    open_measured,
 )
 from tetraspark.cli.lengths import length_of
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, open_line
+from tetraspark.cli.line import Json, OpenLine
 from tetraspark.cli.output import err, out, print_json, shown
 from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.fleet.run_files import read_progress
 from tetraspark.measure.corpus import library, of_file
 from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of_ranks
 from tetraspark.measure.sized import measure_density
@@ -57,13 +58,13 @@ def soak(
     tokens = length_of(prefill, "--prefill")
     plan = SoakPlan(minutes, streams, max_tokens, tokens, seed, timeout)
     corpus = library() if text is None else of_file(text)
-    endpoint = open_endpoint(site, url, model, key_file, hardware)
-    line = None if url else open_line(site or DEFAULT_SITE)
+    measured = open_measured(site, url, model, key_file, hardware)
+    endpoint = measured.endpoint
     density = measure_density(endpoint.api, lambda size: corpus.text(size, -seed - size), timeout)
     waves: list[Wave] = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("soak", total=minutes * 60)
-        counters = _counters(line)
+        counters = _counters(measured.line)
         for wave in soak_waves(endpoint.api, plan, corpus, density, counters):
             waves.append(wave)
             progress.update(
@@ -94,10 +95,11 @@ def _counters(line: OpenLine | None) -> Callable[[], Counters]:
     if line is None:
         return dict
     run, plan = line.run()
-    ranks = range(len(plan["ranks"]))
+    nodes = [rank["node"] for rank in plan["ranks"]]
 
     def read() -> Counters:
-        found = of_ranks(line.runner.read_progress(run.folder, rank) for rank in ranks)
+        line.runner.inspect(run.folder, nodes)
+        found = of_ranks(read_progress(run.folder, rank) for rank in range(len(nodes)))
         memory = mem_available_gib(Path("/proc/meminfo").read_text(encoding="utf-8"))
         return found if memory is None else {**found, MEMORY: memory}
 

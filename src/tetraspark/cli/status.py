@@ -27,15 +27,15 @@ def status(
     json: Json = False,
 ) -> None:
     """Show whether the line serves, and which rank is to blame when it does not."""
-    line = open_line(site)
-    found = read_status(
-        line.loaded.site.name,
-        line.runner,
-        line.store,
-        _key(line),
-        line.loaded.site.model.canary,
-        deadline,
-    )
+    with open_line(site) as line:
+        found = read_status(
+            line.loaded.site.name,
+            line.runner,
+            line.store,
+            _key(line),
+            line.loaded.site.model.canary,
+            deadline,
+        )
     print_json(found.as_dict()) if json else _print(found)
     if found.verdict != "ready":
         raise typer.Exit(1)

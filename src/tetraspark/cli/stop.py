@@ -1,18 +1,17 @@
-"""`tetraspark stop`: end the line's processes, those and no others."""
+"""`tetraspark stop`: end the line's ranks, those and no others."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line
-from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line, open_runner
+from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fleet.local import LocalRunner
-from tetraspark.fleet.runner import Runner, Stopped
+from tetraspark.fleet.runner import Present, Runner, Stopped
 from tetraspark.line.run import RunStore
 from tetraspark.line.stop import stop as stop_line
-from tetraspark.site.serving import Deadlines
+from tetraspark.site.serving import FLEET_DEADLINES, Deadlines
 
 
 def stop(
@@ -23,49 +22,63 @@ def stop(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """End every process of the line, also those of a start that was cut off."""
-    if line is None:
-        opened = open_line(site)
-        name, grace = opened.loaded.site.name, opened.loaded.site.deadlines.stop_seconds
-    else:
-        name, grace = _known(line), Deadlines().stop_seconds
-    runner, store = LocalRunner(), RunStore(name)
-    if dry_run:
-        _print_would(runner.live(store.root), json)
-    else:
-        _stop(name, runner, store, grace, json)
+    """End every rank of the line, also those of a start that was cut off."""
+    if line is not None:
+        plan = _last_plan(line)
+        limits = Deadlines(**(FLEET_DEADLINES if plan["kind"] == "fleet" else {}))
+        with open_runner(plan) as runner:
+            _act(line, runner, RunStore(line), limits.stop_seconds, dry_run, json)
+        return
+    with open_line(site) as opened:
+        grace = opened.loaded.site.deadlines.stop_seconds
+        _act(opened.loaded.site.name, opened.runner, opened.store, grace, dry_run, json)
 
 
-def _known(name: str) -> str:
+def _last_plan(name: str) -> dict[str, Any]:
+    """Return the plan of a line's last run. Raises UsageError for a line that never had one."""
     store = RunStore(name)
-    if not name or "/" in name or not store.root.is_dir():
+    last = store.latest() if name and "/" not in name else None
+    if last is None:
         served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
         wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
         raise UsageError(Problem("--line", f"no line {name!r}", wanted))
-    return name
+    return last.plan()
 
 
-def _print_would(pids: tuple[int, ...], json: bool) -> None:
-    if json:
-        print_json({"would_end": pids})
-    else:
-        out.print(f"would end {len(pids)} processes: {' '.join(map(str, pids))}".rstrip(": "))
-
-
-def _stop(name: str, runner: Runner, store: RunStore, grace: float, json: bool) -> None:
-    with err.status(f"stopping, at most {grace:.0f} s before processes are killed"):
+def _act(
+    name: str, runner: Runner, store: RunStore, grace: float, dry_run: bool, json: bool
+) -> None:
+    if dry_run:
+        _print_would(runner.present(store.root), runner.unit, json)
+        return
+    with err.status(f"stopping, at most {grace:.0f} s before {runner.unit} are killed"):
         stopped = stop_line(runner, store, grace)
     if json:
         print_json(asdict(stopped))
     else:
-        out.print(f"line {name}: {_told(stopped)}")
+        out.print(f"line {name}: {_told(stopped, runner.unit)}")
+    if stopped.unverified:
+        print_problems(stopped.unverified)
+        raise typer.Exit(1)
 
 
-def _told(stopped: Stopped) -> str:
+def _print_would(there: Present, unit: str, json: bool) -> None:
+    names = [part.name for part in there.parts]
+    if json:
+        print_json({"would_end": names, "unseen": [one.as_dict() for one in there.unseen]})
+    else:
+        listed = ", ".join(names)
+        out.print(f"would end {len(names)} {unit}" + (f": {listed}" if names else ""))
+    if there.unseen:
+        print_problems(there.unseen)
+        raise typer.Exit(1)
+
+
+def _told(stopped: Stopped, unit: str) -> str:
     if stopped.asked or stopped.killed:
         text = f"stopped {len(stopped.asked)} ranks"
-        text += f", {len(stopped.killed)} processes had to be killed" if stopped.killed else ""
+        text += f", {len(stopped.killed)} {unit} had to be killed" if stopped.killed else ""
     else:
         text = "nothing was running"
-    files = len(stopped.removed)
-    return text + (f"; removed {files} files it left in /dev/shm" if files else "")
+    what = "files it left in /dev/shm" if unit == "processes" else unit
+    return text + (f"; removed {len(stopped.removed)} {what}" if stopped.removed else "")

@@ -12,7 +12,7 @@ from tetraspark.cli.output import print_problems
 from tetraspark.cli.weights_progress import WeightsProgress
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.line.run import state_home
+from tetraspark.fleet.state_home import state_home
 from tetraspark.site.load import LoadedSite, load_site
 from tetraspark.weights.place import Place, place_of
 from tetraspark.weights.receipt import NAME

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tetraspark.line.run import state_home, write_atomically
+from tetraspark.fleet.run_files import write_atomically
+from tetraspark.fleet.state_home import state_home
 
 FILE = "good.json"
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from tetraspark.doctor.finding import Finding
 from tetraspark.doctor.node_view import NodeView
 from tetraspark.fleet.facts import Wanted
-from tetraspark.line.fleet_plan import DIST_PORT
 from tetraspark.site.load import LoadedSite
+from tetraspark.site.serving import DIST_PORT
 
 
 def api_port(loaded: LoadedSite) -> int:

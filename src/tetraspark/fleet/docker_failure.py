@@ -37,6 +37,24 @@ KINDS = (
         "sudo systemctl restart docker'",
     ),
     kind(
+        "name taken",
+        r"The container name .* is already in use",
+        "a node without a container of this name, which is not one of this line",
+        "{ssh} docker ps --all; then remove it: {ssh} docker rm --force NAME",
+    ),
+    kind(
+        "no such folder",
+        r"bind source path does not exist",
+        "the folder on the node",
+        "put it there, or correct its path in the site file; {ssh} df -h",
+    ),
+    kind(
+        "no such device",
+        r"error gathering device information",
+        "the device on the node: a loaded driver",
+        "{ssh} 'ls -l /dev/infiniband; rdma link'",
+    ),
+    kind(
         "disk full",
         r"[Nn]o space left on device|[Dd]isk quota exceeded",
         "room for the image on the node's disk",

@@ -1,26 +1,24 @@
 """The local runner: ranks are process groups on this machine."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from tetraspark.engine.label import RANK, RUN_DIR
-from tetraspark.engine.progress import progress_path
 from tetraspark.engine.standins import MODULES
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import Process, labelled, shared_memory
 from tetraspark.fleet.rank import Exit, RankCommand, RankState
-from tetraspark.fleet.runner import Inventory, Stopped
+from tetraspark.fleet.run_files import exit_path, log_path, read_exit
+from tetraspark.fleet.runner import Inventory, Part, Present, Stopped
 
 # A rank sees these of the caller's variables and no others: a setting of the engine that happens
 # to be exported in somebody's shell must not reach one machine's ranks only.
@@ -40,18 +38,11 @@ exit $code
 """
 
 
-def log_path(run_dir: Path, rank: int) -> Path:
-    """Return the file that a rank prints to."""
-    return run_dir / f"rank{rank}.log"
-
-
-def exit_path(run_dir: Path, rank: int) -> Path:
-    """Return the file that records how a rank ended."""
-    return run_dir / f"rank{rank}.exit"
-
-
 class LocalRunner:
     """Runs ranks as sessions of their own on this machine."""
+
+    unit = "processes"
+    poll_seconds = 0.2
 
     def inventory(self, ranks: int) -> Inventory:
         """Look at this machine; ports are free at this moment."""
@@ -67,8 +58,15 @@ class LocalRunner:
             ports=free_ports(ranks + 1),
         )
 
-    def start(self, command: RankCommand, run_dir: Path) -> None:
-        """Start one rank in a session of its own; its output is appended to its log."""
+    def start(self, commands: Sequence[RankCommand], run_dir: Path, key: str | None = None) -> None:
+        """Start each rank in a session of its own; its output is appended to its log.
+
+        The key is not needed: the rank that guards its API reads the key's file.
+        """
+        for command in commands:
+            self._start(command, run_dir)
+
+    def _start(self, command: RankCommand, run_dir: Path) -> None:
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         env |= dict(command.env)
         env |= {RUN_DIR: str(run_dir), RANK: str(command.rank)}
@@ -84,48 +82,32 @@ class LocalRunner:
                 check=True,
             )
 
-    def inspect(self, run_dir: Path, ranks: int) -> tuple[RankState, ...]:
+    def inspect(self, run_dir: Path, nodes: Sequence[str]) -> tuple[RankState, ...]:
         """Return the state of every rank of a run, in rank order."""
         alive = labelled(run_dir)
         return tuple(
-            _state(rank, [one for one in alive if one.rank == rank], exit_path(run_dir, rank))
-            for rank in range(ranks)
+            _state(rank, [one for one in alive if one.rank == rank], read_exit(run_dir, rank))
+            for rank in range(len(nodes))
         )
-
-    def read_log(self, run_dir: Path, rank: int, offset: int, size: int = -1) -> bytes:
-        """Return what a rank has printed from a byte offset on; nothing when it has no log."""
-        try:
-            with log_path(run_dir, rank).open("rb") as log:
-                log.seek(offset)
-                return log.read(size)
-        except FileNotFoundError:
-            return b""
-
-    def log_size(self, run_dir: Path, rank: int) -> int:
-        """Return how many bytes a rank has printed; none when it has no log."""
-        try:
-            return log_path(run_dir, rank).stat().st_size
-        except FileNotFoundError:
-            return 0
 
     def shared_memory(self, run_dir: Path) -> set[Path]:
         """Return the shared memory files that the processes of a run have mapped."""
         return shared_memory([process.pid for process in labelled(run_dir)])
 
-    def read_progress(self, run_dir: Path, rank: int) -> dict[str, Any] | None:
-        """Return what a rank's communicator last wrote about itself, or None."""
-        try:
-            progress = json.loads(progress_path(run_dir, rank).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return None
-        return progress if isinstance(progress, dict) else None
-
-    def live(self, root: Path) -> tuple[int, ...]:
+    def present(self, root: Path) -> Present:
         """Return the processes of every run under `root`."""
-        return tuple(process.pid for process in labelled(root))
+        return Present(
+            tuple(Part(one.run_dir.name, one.rank, str(one.pid)) for one in labelled(root))
+        )
 
-    def stop(self, root: Path, grace: float, leftovers: Iterable[Path] = ()) -> Stopped:
+    def way_to(self, node: str, host: str, port: int) -> None:
+        """Return None: ranks of this machine listen on this machine."""
+
+    def stop(
+        self, root: Path, grace: float, leftovers: Iterable[Path] = (), run: str | None = None
+    ) -> Stopped:
         """Ask every rank's engine to end, kill what is left after `grace` seconds, clean up."""
+        root = root / run if run else root
         found = labelled(root)
         files = {*leftovers, *shared_memory([process.pid for process in found])}
         asked = [process.pid for process in found if _is_main(process, found)]
@@ -143,11 +125,12 @@ class LocalRunner:
                 killed.append(process.pid)
             _wait_until_gone(root, 1.0)
         removed = [str(file) for file in sorted(files) if _remove(file)]
-        return Stopped(tuple(asked), tuple(dict.fromkeys(killed)), tuple(removed))
+        return Stopped(
+            tuple(map(str, asked)), tuple(map(str, dict.fromkeys(killed))), tuple(removed)
+        )
 
 
-def _state(rank: int, alive: list[Process], record: Path) -> RankState:
-    ended = _read_exit(record)
+def _state(rank: int, alive: list[Process], ended: Exit | None) -> RankState:
     pids = tuple(process.pid for process in alive if process.state != "Z")
     if ended is not None:
         return RankState(rank, "exited", pids, ended)
@@ -155,14 +138,6 @@ def _state(rank: int, alive: list[Process], record: Path) -> RankState:
         return RankState(rank, "absent")
     frozen = any(process.state == "T" for process in alive)
     return RankState(rank, "frozen" if frozen else "running", pids)
-
-
-def _read_exit(record: Path) -> Exit | None:
-    try:
-        code, at = record.read_text(encoding="utf-8").split()
-    except FileNotFoundError:
-        return None
-    return Exit(int(code), float(at))
 
 
 def _is_main(process: Process, found: list[Process]) -> bool:

@@ -1,36 +1,20 @@
 """Probe: look at nodes over ssh, each with one read-only program, all at once."""
 
-import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from importlib.resources import files
 
-from tetraspark.errors import Problem, RunError
-from tetraspark.fleet.command import NodeCommand, NodeRunner
+from tetraspark.errors import RunError
+from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.facts import Facts, Wanted
+from tetraspark.fleet.program import ask
 
 PROBE_SECONDS = 15.0
-PLACE = 'REQUEST = "{}"'
-
-
-def script(wanted: Wanted) -> bytes:
-    """Return the program that looks at what is wanted."""
-    text = files("tetraspark.fleet.inside").joinpath("look.py").read_text(encoding="utf-8")
-    assert text.count(PLACE) == 1
-    return text.replace(PLACE, f"REQUEST = {json.dumps(asdict(wanted))!r}").encode()
 
 
 def probe(runner: NodeRunner, node: str, wanted: Wanted) -> Facts:
     """Look at one node. Raises RunError when it cannot be reached or has no python3."""
-    command = NodeCommand(("python3", "-I", "-"), stdin=script(wanted), timeout=PROBE_SECONDS)
-    result = runner.run(node, command)
-    try:
-        return Facts.of(node, json.loads(result.stdout))
-    except (ValueError, KeyError, TypeError) as error:
-        seen = f"the probe ended with {result.rc}: {_last(result.stderr) or error}"
-        fix = f"on {node}: python3 --version; sudo apt-get install python3"
-        raise RunError(Problem(node, seen, "python3 (3.9 or later) on the node", fix)) from error
+    return Facts.of(node, ask(runner, node, "look", asdict(wanted), PROBE_SECONDS))
 
 
 def probe_all(
@@ -47,7 +31,3 @@ def probe_all(
 
     with ThreadPoolExecutor(max(len(asked), 1)) as pool:
         return dict(zip(asked, pool.map(one, asked), strict=True))
-
-
-def _last(text: str) -> str:
-    return (text.strip().splitlines() or [""])[-1][:300]

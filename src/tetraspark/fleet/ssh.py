@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,6 +30,7 @@ from tetraspark.fleet.ssh_failure import (
     ssh_problem,
     too_slow,
 )
+from tetraspark.fleet.ssh_words import control_words, rsync_words, ssh_words
 
 CONNECT_SECONDS = 10
 OPEN_SECONDS = 30.0
@@ -48,17 +49,30 @@ PREFIX = "exec "
 class SshRunner:
     """Runs commands on the nodes of a site. To be used in a `with`: it ends its sessions.
 
-    `alive_seconds` is how long a node may be silent before what runs there counts as lost.
+    `alive_seconds` is how long a node may be silent before what runs there counts as lost, and
+    `connect_seconds` how long it may take to answer at first.
     """
 
-    def __init__(self, logins: Iterable[Login], alive_seconds: int = ALIVE_SECONDS) -> None:
+    def __init__(
+        self,
+        logins: Iterable[Login],
+        alive_seconds: int = ALIVE_SECONDS,
+        connect_seconds: int = CONNECT_SECONDS,
+    ) -> None:
         self._logins = {login.node: login for login in logins}
         self._alive = max(alive_seconds, 3)
+        self._connect = connect_seconds
         self._children = Children()
         self._locks = {node: threading.Lock() for node in self._logins}
         self._open: set[str] = set()
+        self._forwards: set[tuple[str, Path]] = set()
         self._folder = ControlFolder()
         self.folder = self._folder.path
+
+    @property
+    def logins(self) -> tuple[Login, ...]:
+        """The nodes it knows."""
+        return tuple(self._logins.values())
 
     def __enter__(self) -> Self:
         return self
@@ -80,8 +94,7 @@ class SshRunner:
         argv = [*self._ssh(login), "--", login.host, PREFIX + shlex.join(command.argv)]
         result = self._run(login, argv, command.timeout, command.stdin, on_line)
         if result.rc == SSH_FAILED:
-            problem = ssh_problem(login, command.argv[0], result.stderr, opened=True)
-            raise _told(problem, result.stderr)
+            raise self._lost(login, command.argv[0], result.stderr)
         return result
 
     def copy(self, node: str, folder: Path, target: str, timeout: float) -> None:
@@ -90,9 +103,45 @@ class SshRunner:
         argv = rsync_words(login, folder, target, self._ssh(login), self._alive * 2)
         result = self._run(login, argv, timeout)
         if result.rc == SSH_FAILED:
-            raise _told(ssh_problem(login, "rsync", result.stderr, opened=True), result.stderr)
+            raise self._lost(login, "rsync", result.stderr)
         if result.rc:
             raise _told(rsync_problem(login, result.rc, result.stderr, target), result.stderr)
+
+    def forward(self, node: str, host: str, port: int) -> Path:
+        """Return a socket file that leads to a TCP port, as the node sees it.
+
+        A file of this machine that no other user can reach. Its way is the node's session: a new
+        one is opened when that has died. Raises RunError as `run` does.
+        """
+        if not self._answers(node):
+            self._forget(node)
+        login = self._session(node)
+        path = self.folder / f"{list(self._logins).index(node)}-{host}-{port}"
+        with self._locks[node]:
+            if (node, path) not in self._forwards:
+                path.unlink(missing_ok=True)  # What a session that died has left.
+                words = ("-O", "forward", "-L", f"{path}:{host}:{port}", login.host)
+                argv = [*control_words(self._socket(login)), *words]
+                done = self._run(login, argv, OPEN_SECONDS)
+                if done.rc:
+                    raise self._lost(login, f"a way to {host}:{port}", done.stderr)
+                self._forwards.add((node, path))
+        return path
+
+    def _answers(self, node: str) -> bool:
+        """Tell whether the session of a node, if there is one, is still there."""
+        login = self._logins[node]
+        argv = [*control_words(self._socket(login)), "-O", "check", login.host]
+        return node in self._open and self._run(login, argv, OPEN_SECONDS).rc == 0
+
+    def _lost(self, login: Login, what: str, stderr: str) -> RunError:
+        """Return the error of a session that failed; the next command opens another one."""
+        self._forget(login.node)
+        return _told(ssh_problem(login, what, stderr, opened=True), stderr)
+
+    def _forget(self, node: str) -> None:
+        self._open.discard(node)
+        self._forwards = {one for one in self._forwards if one[0] != node}
 
     def interrupt(self) -> None:
         """End what runs now, as NodeRunner says: its callers get an error."""
@@ -150,22 +199,12 @@ class SshRunner:
         if done.returncode:
             raise _told(no_shell(login, done.returncode, text), text)
 
+    def _socket(self, login: Login) -> Path:
+        return self.folder / str(list(self._logins).index(login.node))
+
     def _ssh(self, login: Login, **more: str) -> list[str]:
         """Return ssh and its options for a node, without destination and command."""
-        options = {
-            "BatchMode": "yes",
-            "ConnectTimeout": str(CONNECT_SECONDS),
-            "ServerAliveInterval": str(self._alive // 3),
-            "ServerAliveCountMax": "3",
-            "ControlPath": f"{self.folder}/{list(self._logins).index(login.node)}",
-            "ControlMaster": "no",
-            # What a person's configuration may add for a person's sessions.
-            "ClearAllForwardings": "yes",
-            "RemoteCommand": "none",
-            "LogLevel": "INFO",
-        } | more
-        words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return ["ssh", "-T", *login.options, *words]
+        return ssh_words(login, self._socket(login), self._alive, self._connect, **more)
 
     def _run(
         self,
@@ -186,22 +225,6 @@ class SshRunner:
         except FileNotFoundError as error:
             raise RunError(not_here(argv[0], error)) from error
         return Result(result.rc, result.stdout, plain(result.stderr))
-
-
-def rsync_words(
-    login: Login, folder: Path, target: str, ssh: Sequence[str], timeout: int
-) -> list[str]:
-    """Return the command that makes a folder of a node equal to a local one, with an absolute path.
-
-    `ssh` is what rsync reaches the node with; `timeout` in seconds without any transfer. By
-    checksum, because a file that was changed on the node with its size and time kept would pass
-    for the right one.
-    """
-    return [
-        *("rsync", "--recursive", "--links", "--perms", "--times", "--checksum", "--delete"),
-        *("--timeout", str(timeout), "--rsh", shlex.join(ssh)),
-        *("--", f"{folder.absolute()}/", f"{login.host}:{target}/"),
-    ]
 
 
 def _told(problem: Problem, text: str) -> RunError:

@@ -4,7 +4,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tetraspark.fleet.login import Login
-from tetraspark.fleet.ssh import TRANSFER_SECONDS, rsync_words
+from tetraspark.fleet.ssh import TRANSFER_SECONDS
+from tetraspark.fleet.ssh_words import rsync_words
 from tetraspark.fleet.staging import context_path, prepare
 from tetraspark.images import contents, tree
 from tetraspark.images.build_step import BuildStep

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.runner import Runner
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Api:
-    """Base URL (with /v1), the model's served name, and the key, which is never printed."""
+    """Base URL (with /v1), the model's served name, and the key, which is never printed.
+
+    `way` opens the way to a server on another machine and returns the socket file where that
+    begins; without one, or where it returns None, the URL is connected to.
+    """
 
     url: str
     model: str
     key: str | None = field(default=None, repr=False)
+    way: Callable[[], Path | None] | None = field(default=None, repr=False)
 
     @property
     def root(self) -> str:
@@ -36,16 +42,18 @@ class Api:
         return self.url.removesuffix("/v1")
 
     def client(self, timeout: float) -> httpx.Client:
-        """Return an HTTP client that sends the key."""
+        """Return an HTTP client that sends the key. Raises RunError where there is no way."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        return httpx.Client(headers=headers, timeout=timeout, trust_env=False)
+        socket = self.way() if self.way else None
+        transport = None if socket is None else httpx.HTTPTransport(uds=str(socket))
+        return httpx.Client(headers=headers, timeout=timeout, trust_env=False, transport=transport)
 
     def http_status(self, path: str, timeout: float) -> int | None:
         """Return the HTTP status of a GET below the server's root, or None without an answer."""
         try:
             with self.client(timeout) as client:
                 return client.get(self.root + path).status_code
-        except httpx.HTTPError:
+        except (httpx.HTTPError, RunError):
             return None
 
     def models(self, timeout: float) -> list[str]:
@@ -119,6 +127,12 @@ class Api:
 
     def _wrong(self, seen: str, wanted: str) -> RunError:
         return RunError(Problem(self.url, seen, wanted, "tetraspark status"))
+
+
+def api_of(plan: Mapping[str, Any], key: str | None, runner: Runner) -> Api:
+    """Return the API of a line, by its plan as JSON, as this machine reaches it."""
+    head, host, port = plan["ranks"][0]["node"], plan["host"], plan["port"]
+    return Api(plan["url"], plan["served_name"], key, lambda: runner.way_to(head, host, port))
 
 
 def _answer(data: dict[str, Any]) -> Answer:

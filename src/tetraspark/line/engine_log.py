@@ -60,13 +60,19 @@ class Line:
     peer_lost: bool = False
 
 
-def parse(rank: int, texts: Iterable[str], since: float = 0.0) -> list[Line]:
-    """Read log lines of one rank, in order; blank lines are passed over."""
+def parse(
+    rank: int, texts: Iterable[str | tuple[str, float | None]], since: float = 0.0
+) -> list[Line]:
+    """Read log lines of one rank, in order; blank lines are passed over.
+
+    A line may come with the time it was written, which counts more than its own stamp.
+    """
     lines = []
     time = since
-    for text in texts:
+    for one in texts:
+        text, written = (one, None) if isinstance(one, str) else one
         if text.strip():
-            time = timestamp(text) or time
+            time = written or timestamp(text) or time
             lines.append(_read(rank, text.rstrip(), time))
     return lines
 

@@ -7,8 +7,9 @@ from enum import IntEnum
 from tetraspark.fleet.rank import RankState
 from tetraspark.line.engine_log import Line
 
-FROZEN_TEXT = "a process of it is stopped (SIGSTOP)"
-ABSENT_TEXT = "its processes are gone and left no exit record"
+FROZEN_TEXT = "a process of it is stopped (SIGSTOP), or its container is paused"
+ABSENT_TEXT = "it is gone and left no exit record"
+MEMORY_TEXT = "the kernel ended it: no memory left (Docker: OOMKilled)"
 SHOWN_CHARACTERS = 400
 LAST_WORDS_SECONDS = 60.0
 
@@ -33,6 +34,19 @@ class Failure:
     time: float
 
 
+def detail(state: RankState) -> str:
+    """Return what there is to say of a rank's state; nothing where the state says it all."""
+    if state.problem is not None:
+        return state.problem.seen
+    if state.out_of_memory:
+        return MEMORY_TEXT
+    if state.restarts:
+        return f"its container was restarted {state.restarts} times: what runs has lost its peers"
+    if state.state == "frozen":
+        return FROZEN_TEXT
+    return str(state.exit) if state.exit else ""
+
+
 def first_failure(
     lines: Iterable[Line], states: Iterable[RankState], broken: Mapping[int, str]
 ) -> Failure | None:
@@ -42,7 +56,8 @@ def first_failure(
     exception that was logged and survived explains nothing. Of these only the first fatal line
     counts: what follows is the rank's own collapse. A rank that has lost a peer tells the truth,
     but is never the cause; nor is the engine that then ends itself. `broken` names what is
-    missing of a rank that still runs.
+    missing of a rank that still runs. A node that is not reached says nothing about its rank, so
+    a rank's own words come before it.
     """
     lines = list(lines)
     found: list[tuple[Evidence, Failure]] = []
@@ -52,6 +67,8 @@ def first_failure(
         words = _last_words([line for line in lines if line.rank == state.rank], state)
         if state.state == "frozen":
             found.append((Evidence.FROZEN, Failure(state.rank, FROZEN_TEXT, 0.0)))
+        elif state.state == "unreachable" or state.out_of_memory:
+            found.append(_from_state(state, broken))
         elif words is not None:
             found.append(_from_line(words))
         else:
@@ -78,8 +95,13 @@ def _from_line(line: Line) -> tuple[Evidence, Failure]:
 def _from_state(state: RankState, broken: Mapping[int, str]) -> tuple[Evidence, Failure]:
     if state.rank in broken:
         return Evidence.BROKEN, Failure(state.rank, broken[state.rank], 0.0)
+    at = state.exit.at if state.exit else 0.0
+    if state.out_of_memory:
+        return Evidence.CAUSE, Failure(state.rank, detail(state), at)
+    if state.problem is not None or state.restarts:
+        return Evidence.BROKEN, Failure(state.rank, detail(state), at)
     if state.exit is None:
-        return Evidence.BROKEN, Failure(state.rank, ABSENT_TEXT, 0.0)
+        return Evidence.BROKEN, Failure(state.rank, ABSENT_TEXT, at)
     if state.exit.code > 128:
         evidence = Evidence.CAUSE
     else:

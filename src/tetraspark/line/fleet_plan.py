@@ -1,56 +1,54 @@
 """The plan of a line on several GPU nodes: one container a node, ranks in the order of [[nodes]].
 
-Pure: what depends on a node's network (interfaces, GIDs) is named here without a value, and is
-resolved on the node at each launch.
+Pure. What depends on a node (its interfaces, the home of its login) comes from the launch, which
+looks at the nodes each time; without one it is named and has no value.
 """
 
 from tetraspark.engine.api_key import KEY_FILE
-from tetraspark.engine.label import API, RANK
+from tetraspark.engine.label import API, RANK, RUN_DIR
 from tetraspark.engine.split_env import NAMES as SPLIT_NAMES
 from tetraspark.errors import Problem, UsageError
+from tetraspark.fleet.login import logins
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
+from tetraspark.line.docker_run import KEY_MOUNT, RUN_MOUNT, docker_run
+from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.site import sampled_graph
 from tetraspark.site.engines import ENGINES
 from tetraspark.site.environment import TYPED_ENV
+from tetraspark.site.hca import render
 from tetraspark.site.load import LoadedSite
+from tetraspark.site.serving import DIST_PORT
+from tetraspark.weights.mount import MODEL_MOUNT
 
-MODEL_MOUNT = "/model"
-KEY_MOUNT = "/run/tetraspark/api-key"
-DIST_PORT = 20000
-
+HCA = "NCCL_IB_HCA"
 MEMORY = "--mem-fraction-static"
 FLAGS = (
     *(pair for pair in settings.FLAGS if pair[0] != MEMORY),
     *settings.SPECULATIVE_FLAGS,
 )
-AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX")
-# What a container needs for RDMA: the verbs devices, locked memory, the host's own network.
-CONTAINER = (
-    "--network=host",
-    "--ipc=host",
-    "--gpus=all",
-    "--device=/dev/infiniband",
-    "--cap-add=IPC_LOCK",
-    "--ulimit=memlock=-1",
-    "--restart=no",
-)
+AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
-def fleet_plan(loaded: LoadedSite) -> Plan:
+def fleet_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
     """Compute the plan of a fleet site. Raises UsageError when it names no image."""
     site = loaded.site
     if site.image is None:
         where = loaded.origin("kind").where
         raise UsageError(Problem(where, "no [image]", "the image to run", "add [image]"))
-    found = [*_flags(loaded), *_variables(loaded), *settings.told(), *settings.extra(loaded)]
+    found = [
+        *_flags(loaded, launch),
+        *_variables(loaded, launch),
+        *settings.told(),
+        *settings.extra(loaded),
+    ]
     ranks = tuple(
         RankCommand(
             rank=rank,
             node=node.name,
-            argv=_container(loaded, found, rank),
+            argv=docker_run(loaded, found, rank, launch[rank].home if launch else "~"),
             env=(),
             port=site.api.port,
         )
@@ -64,17 +62,25 @@ def fleet_plan(loaded: LoadedSite) -> Plan:
         engine=ENGINES[site.image.recipe],
         model=site.model.path,
         served_name=site.model.served_name,
-        host=site.nodes[0].host or site.api.host,
+        host=_host(loaded),
         port=site.api.port,
         transport="off",
         ranks=ranks,
         settings=tuple(found),
+        logins=logins(loaded, offline=True),
     )
 
 
-def _flags(loaded: LoadedSite) -> list[Setting]:
+def _host(loaded: LoadedSite) -> str:
+    """Return where clients find the API: where it listens, on the head's address if that is all."""
+    head, host = loaded.site.nodes[0].host, loaded.site.api.host
+    return head if host == "0.0.0.0" and head else host
+
+
+def _flags(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     site = loaded.site
-    rendezvous = f"{site.nodes[0].host}:{site.engine.dist_port or DIST_PORT}"
+    head = launch.head_address if launch else site.nodes[0].host
+    rendezvous = f"{head}:{site.engine.dist_port or DIST_PORT}"
     found = [
         derived("flag", "--model-path", MODEL_MOUNT, "where model.path is mounted", None),
         *settings.from_keys(loaded, FLAGS),
@@ -101,31 +107,44 @@ def _memory(loaded: LoadedSite) -> list[Setting]:
     return found
 
 
-def _variables(loaded: LoadedSite) -> list[Setting]:
+def _variables(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     found = [
         Setting("env", name, _text(settings.value_of(loaded, key)), loaded.origin(key))
         for name, key in TYPED_ENV.items()
         if key != "fabric.topology" and settings.value_of(loaded, key) is not None
     ]
     found += _sampled(loaded)
-    found += [
-        derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
-    ]
+    found += _at_launch(loaded, launch)
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
+    found.append(derived("env", RUN_DIR, RUN_MOUNT, "for the communicator's state", None))
     found += _prefill_split(loaded)
-    for rank, node in enumerate(loaded.site.nodes):
-        fabric = loaded.site.fabric
-        devices = node.devices or (fabric.devices if fabric else ())
-        key = f"nodes[{rank}].devices" if node.devices else "fabric.devices"
-        if devices:
-            text = "=" + ",".join(devices)
-            found.append(Setting("env", "NCCL_IB_HCA", text, loaded.origin(key), rank))
+    for rank in range(len(loaded.site.nodes)):
         found.append(derived("env", RANK, str(rank), "order of [[nodes]]", rank))
     api = loaded.site.api
     host = "127.0.0.1" if api.host == "0.0.0.0" else api.host
     found.append(derived("env", API, f"http://{host}:{api.port}", "the image's health check", 0))
     if api.key_file is not None:
         found.append(Setting("env", KEY_FILE, KEY_MOUNT, loaded.origin("api.key_file"), 0))
+    return found
+
+
+def _at_launch(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
+    """What is resolved on each node; before that, the devices as the site has them."""
+    if launch is not None:
+        return [
+            derived("env", name, value, f"resolved on {node.node} at launch", rank)
+            for rank, node in enumerate(launch.nodes)
+            for name, value in node.env.items()
+        ]
+    found = [
+        derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
+    ]
+    fabric = loaded.site.fabric
+    for rank, node in enumerate(loaded.site.nodes):
+        devices = node.devices or (fabric.devices if fabric else ())
+        key = f"nodes[{rank}].devices" if node.devices else "fabric.devices"
+        if devices:
+            found.append(Setting("env", HCA, render(devices), loaded.origin(key), rank))
     return found
 
 
@@ -154,28 +173,3 @@ def _text(value: object) -> str:
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return str(value)
-
-
-def _container(loaded: LoadedSite, found: list[Setting], rank: int) -> tuple[str, ...]:
-    """Return the docker command of one rank."""
-    site = loaded.site
-    assert site.image is not None
-    name = f"tetraspark-{site.name}-r{rank}"
-    mounts = [f"{site.model.path}:{MODEL_MOUNT}:ro"]
-    if site.engram is not None and site.engram.dir is not None:
-        folder = site.engram.worker_dir if rank and site.engram.worker_dir else site.engram.dir
-        mounts.append(f"{folder}:/engram:ro")
-    if rank == 0 and site.api.key_file is not None:
-        key = loaded.resolve(site.api.key_file, "api.key_file")
-        mounts.append(f"{key}:{KEY_MOUNT}:ro")
-    return (
-        *("docker", "run", "--detach", f"--name={name}", *CONTAINER),
-        *(word for mount in mounts for word in ("--volume", mount)),
-        *(
-            word
-            for variable, value in settings.env_of(found, rank)
-            for word in ("--env", f"{variable}={value}")
-        ),
-        site.image.tag,
-        *("python3", "-m", "sglang.launch_server", *settings.argv_of(found, rank)),
-    )

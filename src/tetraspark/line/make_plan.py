@@ -1,14 +1,18 @@
 """The plan for a site of either kind."""
 
-from tetraspark.fleet.runner import Runner
+from tetraspark.fleet.local import LocalRunner
 from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.launch import Launch
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.plan import Plan
 from tetraspark.site.load import LoadedSite
 
 
-def make_plan(loaded: LoadedSite, runner: Runner) -> Plan:
-    """Plan a line; only a local line depends on the machine it is planned on."""
+def make_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
+    """Plan a line. A local line depends on this machine, a fleet's on its nodes at launch.
+
+    Without `launch`, what depends on the nodes is named and has no value.
+    """
     if loaded.site.kind == "local":
-        return local_plan(loaded, runner.inventory(len(loaded.site.nodes)))
-    return fleet_plan(loaded)
+        return local_plan(loaded, LocalRunner().inventory(len(loaded.site.nodes)))
+    return fleet_plan(loaded, launch)

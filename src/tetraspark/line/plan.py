@@ -7,6 +7,7 @@ by `serve`, which does nothing else than execute it.
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from tetraspark.fleet.login import Login
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.site.origin import Origin
 
@@ -28,7 +29,7 @@ class Setting:
 @dataclass(frozen=True)
 class Plan:
     """A line: its ranks, its public address, the transport of its small collectives ("off": the
-    engine's own), and every setting with its origin.
+    engine's own), every setting with its origin, and how the nodes of a fleet are reached.
     """
 
     line: str
@@ -43,6 +44,7 @@ class Plan:
     transport: Literal["off", "shm"]
     ranks: tuple[RankCommand, ...]
     settings: tuple[Setting, ...]
+    logins: tuple[Login, ...] = ()
 
     @property
     def url(self) -> str:
@@ -51,4 +53,5 @@ class Plan:
 
     def as_dict(self) -> dict[str, object]:
         """Return the plan as JSON-able values; a plan holds no secrets."""
-        return {**asdict(self), "url": self.url}
+        reached = [login.as_dict() for login in self.logins]
+        return {**asdict(self), "logins": reached, "url": self.url}

@@ -1,12 +1,12 @@
 """From started to ready: phases with deadlines, and the proof asked for at the end."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet.rank import RankState
 from tetraspark.fleet.runner import Runner
 from tetraspark.line import receipt
 from tetraspark.line.api import Answer, Api
@@ -14,29 +14,25 @@ from tetraspark.line.engine_log import Stage
 from tetraspark.line.failure import first_failure
 from tetraspark.line.log_tail import LogTail
 from tetraspark.line.plan import Plan
+from tetraspark.line.progress import Look, Phase, Progress, Watcher
 from tetraspark.line.run import Run
 from tetraspark.site.schema import Canary, Deadlines
 
-Phase = Literal["import", "load", "warmup", "canary"]
-POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a start is: the phase, seconds in it and its limit, and the rank waited for."""
-
-    phase: Phase
-    seconds: float
-    limit: int
-    rank: int
-    last_line: str
+LAST_WORDS_SECONDS = 1.0
 
 
 class Start:
     """Watches the ranks of a run until they have proven that they serve."""
 
     def __init__(
-        self, plan: Plan, run: Run, runner: Runner, deadlines: Deadlines, canary: Canary, api: Api
+        self,
+        plan: Plan,
+        run: Run,
+        runner: Runner,
+        deadlines: Deadlines,
+        canary: Canary,
+        api: Api,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         self._plan = plan
         self._run = run
@@ -44,7 +40,10 @@ class Start:
         self._deadlines = deadlines
         self._canary = canary
         self._api = api
-        self._tail = LogTail(runner, run.folder, len(plan.ranks))
+        self._watchers = watchers
+        self._nodes = [command.node for command in plan.ranks]
+        self._silent: set[int] = set()
+        self._tail = LogTail(run.folder, len(plan.ranks))
         self._stages = [Stage.STARTED] * len(plan.ranks)
         self.answer: Answer | None = None
         self.seconds: dict[Phase, float] = {}
@@ -108,22 +107,22 @@ class Start:
         started = time.monotonic()
         self._remember(phase)
         while True:
-            self._look()
+            self._look(phase)
             self.seconds[phase] = time.monotonic() - started
             progress = self._progress(phase, self.seconds[phase], limit)
             if progress.seconds > limit:
                 raise self._too_late(progress)
             yield progress
-            time.sleep(POLL_SECONDS)
+            time.sleep(self._runner.poll_seconds)
 
     def _remember(self, phase: Phase) -> None:
         """Record the phase, and the files that a crash in it would leave behind."""
         files = sorted(str(file) for file in self._runner.shared_memory(self._run.folder))
         self._run.record(phase=phase, since=time.time(), shared_memory=files)
 
-    def _look(self) -> None:
-        """Read the new lines and the state of every rank."""
-        states = self._runner.inspect(self._run.folder, len(self._plan.ranks))
+    def _look(self, phase: Phase) -> None:
+        """Read the state and the new lines of every rank."""
+        states = self._runner.inspect(self._run.folder, self._nodes)
         fresh = self._tail.read()
         for line in fresh:
             if line.stage is not None:
@@ -131,9 +130,24 @@ class Start:
         problems = receipt.wrong(fresh, self._plan)
         if problems:
             raise RunError(*problems)
-        gone = [state.rank for state in states if state.state in ("exited", "absent")]
+        gone = [one.rank for one in states if one.state in ("exited", "absent", "restarted")]
         if gone:
             raise self._ended(gone[0])
+        self._require_reached(states, phase)
+        for watcher in self._watchers:
+            watcher(Look(phase, states, fresh))
+
+    def _require_reached(self, states: Sequence[RankState], phase: Phase) -> None:
+        """Raise when a node was out of reach twice: once may be a session that broke."""
+        silent = {one.rank: one.problem for one in states if one.problem is not None}
+        lost = [
+            replace(problem, where=f"rank {rank}, {problem.where}", seen=f"{phase}: {problem.seen}")
+            for rank, problem in silent.items()
+            if rank in self._silent
+        ]
+        self._silent = set(silent)
+        if lost:
+            raise RunError(*lost)
 
     def _ended(self, gone: int) -> RunError:
         if self._run.read()["phase"] == "stopped":
@@ -145,9 +159,9 @@ class Start:
                     fix="tetraspark status",
                 )
             )
-        time.sleep(1.0)  # Let the other ranks say their last words: the cause may be theirs.
+        time.sleep(LAST_WORDS_SECONDS)  # The cause may be another rank's: let it speak.
+        states = self._runner.inspect(self._run.folder, self._nodes)
         self._tail.read()
-        states = self._runner.inspect(self._run.folder, len(self._plan.ranks))
         failure = first_failure(self._tail.lines, states, {})
         rank = failure.rank if failure else gone
         return RunError(

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,21 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet.run_files import write_atomically
+from tetraspark.fleet.state_home import state_home
 from tetraspark.line.plan import Plan
 
 KEPT_RUNS = 20
-
-
-def state_home() -> Path:
-    """Return the folder of all runs: TETRASPARK_STATE, or the XDG state folder's.
-
-    A relative XDG_STATE_HOME is ignored, as the XDG specification asks.
-    """
-    named = os.environ.get("TETRASPARK_STATE")
-    if named:
-        return Path(named).absolute()
-    xdg = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (xdg if xdg.is_absolute() else Path.home() / ".local" / "state") / "tetraspark"
 
 
 @dataclass(frozen=True)
@@ -146,10 +135,3 @@ class RunStore:
                     )
                 ) from error
             yield
-
-
-def write_atomically(path: Path, value: object) -> None:
-    """Write JSON so that a reader sees the old text or the new one, never a part."""
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)

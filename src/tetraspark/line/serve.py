@@ -1,16 +1,19 @@
 """Serve: execute a plan, watch the ranks until they have proven themselves, or take all down."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tetraspark.errors import Problem, RunError
-from tetraspark.fleet.runner import Runner
-from tetraspark.line.api import Answer, Api
+from tetraspark.errors import Problem, RunError, TetrasparkError
+from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.runner import Present, Runner
+from tetraspark.line.api import Answer, api_of
 from tetraspark.line.effective import differences, read_effective
 from tetraspark.line.plan import Plan
-from tetraspark.line.preflight import preflight
-from tetraspark.line.readiness import Phase, Progress, Start
+from tetraspark.line.preflight import fleet_preflight, preflight
+from tetraspark.line.progress import Phase, Progress, Watcher
+from tetraspark.line.readiness import Start
 from tetraspark.line.run import Run, RunStore
 from tetraspark.line.stop import stop, stop_run
 from tetraspark.site.load import LoadedSite
@@ -39,43 +42,72 @@ def serve(
     store: RunStore,
     replace: bool,
     observe: Callable[[Progress], None],
+    *,
+    nodes: NodeRunner | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> Served:
     """Start the planned line and return when it is ready.
 
-    Raises RunError when it is served already (unless `replace`), when a rank ends, lies or takes
-    too long, or when the engine runs with other values than planned; then nothing of this run is
-    left, and nothing else was touched.
+    `nodes` runs commands on the nodes of a fleet. Raises RunError when the line is served already
+    (unless `replace`), when a rank ends, lies or takes too long, or when the engine runs with
+    other values than planned; then nothing of this run is left, and nothing else was touched. What
+    could not be verified is among the problems.
     """
     grace = loaded.site.deadlines.stop_seconds
-    with store.lock():
-        _make_room(plan, runner, store, grace if replace else None)
-        preflight(plan)
-        run = store.create(plan)
+    with contextlib.ExitStack() as launching:
+        with store.lock():
+            there = _refuse_running(plan, runner, store, replace)
+            if nodes is not None:
+                fleet_preflight(loaded, nodes)
+            _make_room(there, runner, store, grace)
+            if plan.kind == "local":
+                preflight(plan)
+            run = store.create(plan)
+            launching.enter_context(run.launching())
+            with _taken_down_on_error(runner, run, grace):
+                # The workers first: the head gives up on peers that it cannot find.
+                runner.start(plan.ranks[1:], run.folder, key)
+                runner.start(plan.ranks[:1], run.folder, key)
+        with _taken_down_on_error(runner, run, grace):
+            return _watch(loaded, plan, run, runner, key, observe, watchers)
+
+
+@contextlib.contextmanager
+def _taken_down_on_error(runner: Runner, run: Run, grace: float) -> Iterator[None]:
+    """End the run when anything goes wrong with it, and say what could not be ended."""
     try:
-        with run.launching():
-            return _start(loaded, plan, run, runner, key, observe)
+        yield
     except BaseException as error:
-        stop_run(runner, run, grace)
+        stopped = stop_run(runner, run, grace)
         run.record(phase="failed", reason=str(error) or type(error).__name__)
-        raise
+        if not stopped.unverified:
+            raise
+        raise RunError(*_problems(run, error), *stopped.unverified) from error
 
 
-def _start(
+def _problems(run: Run, error: BaseException) -> tuple[Problem, ...]:
+    if isinstance(error, TetrasparkError):
+        return error.problems
+    seen = f"the start was cut off: {type(error).__name__} {error}".rstrip()
+    return (Problem(f"run {run.id}", seen, "a start that is left alone", "tetraspark stop"),)
+
+
+def _watch(
     loaded: LoadedSite,
     plan: Plan,
     run: Run,
     runner: Runner,
     key: str | None,
     observe: Callable[[Progress], None],
+    watchers: Sequence[Watcher],
 ) -> Served:
-    for command in reversed(plan.ranks):
-        runner.start(command, run.folder)
-    api = Api(plan.url, plan.served_name, key)
-    start = Start(plan, run, runner, loaded.site.deadlines, loaded.site.model.canary, api)
+    site = loaded.site
+    api = api_of(plan.as_dict(), key, runner)
+    start = Start(plan, run, runner, site.deadlines, site.model.canary, api, watchers)
     for progress in start.watch():
         observe(progress)
     assert start.answer is not None
-    _require_planned(plan, run, api.server_info(loaded.site.deadlines.canary_seconds))
+    _require_planned(plan, run, api.server_info(site.deadlines.canary_seconds))
     run.record(phase="ready")
     return Served(run.id, plan.url, plan.served_name, start.answer, start.seconds)
 
@@ -89,22 +121,30 @@ def _require_planned(plan: Plan, run: Run, info: dict[str, Any]) -> None:
         raise RunError(*problems)
 
 
-def _make_room(plan: Plan, runner: Runner, store: RunStore, grace: float | None) -> None:
-    """Refuse a line that is served already; with `grace`, end it instead."""
-    pids = runner.live(store.root)
-    if pids and grace is None:
-        raise served_already(plan.line, store, len(pids))
-    if pids and grace is not None:
-        stop(runner, store, grace)
+def _refuse_running(plan: Plan, runner: Runner, store: RunStore, replace: bool) -> Present:
+    """Refuse a line that is served already, unless it is to be replaced, or that hides."""
+    there = runner.present(store.root)
+    if there.unseen:
+        raise RunError(*there.unseen)
+    if there.running and not replace:
+        raise served_already(plan.line, there, runner.unit)
+    return there
 
 
-def served_already(line: str, store: RunStore, count: int) -> RunError:
-    """Return the refusal to touch a line with live processes."""
-    latest = store.latest()
+def _make_room(there: Present, runner: Runner, store: RunStore, grace: float) -> None:
+    """End and remove what there is of the line, whoever started it; nothing may be left."""
+    if there.parts:
+        stopped = stop(runner, store, grace)
+        if stopped.unverified:
+            raise RunError(*stopped.unverified)
+
+
+def served_already(line: str, there: Present, unit: str) -> RunError:
+    """Return the refusal to touch a line with live parts."""
     return RunError(
         Problem(
             where=f"line {line}",
-            seen=f"run {latest.id if latest else 'unknown'} has {count} live processes",
+            seen=f"run {', '.join(there.runs)} has {len(there.running)} live {unit}",
             wanted="a line that is not being served",
             fix="`tetraspark status`, then `tetraspark stop` or `tetraspark serve --replace`",
         )

@@ -1,7 +1,7 @@
 """Smoke: does the served line answer as an OpenAI-compatible server should?"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tetraspark.errors import RunError
 from tetraspark.line.api import Api
@@ -74,6 +74,6 @@ def _expected(api: Api, canary: Canary, timeout: float) -> Check:
 
 
 def _key(api: Api, timeout: float) -> Check:
-    status = Api(api.url, api.model).http_status("/v1/models", timeout)
+    status = replace(api, key=None).http_status("/v1/models", timeout)
     observed = "no answer" if status is None else f"HTTP {status} without the key"
     return Check("API.KEY", status == 401, observed, "HTTP 401")

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from tetraspark.errors import RunError
 from tetraspark.fleet.rank import RankState
+from tetraspark.fleet.run_files import read_progress
 from tetraspark.fleet.runner import Runner
-from tetraspark.line.api import Api
+from tetraspark.line.api import Api, api_of
 from tetraspark.line.engine_log import Line
-from tetraspark.line.failure import FROZEN_TEXT, first_failure
+from tetraspark.line.failure import detail, first_failure
 from tetraspark.line.log_tail import LogTail
 from tetraspark.line.run import RunStore
 from tetraspark.site.schema import Canary
@@ -80,22 +81,24 @@ def read_status(
         return Status(line, None, never, "down", never, None, None, None, None, None, ())
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
-    tail = LogTail(runner, run.folder, len(nodes))
+    states = runner.inspect(run.folder, nodes)
+    tail = LogTail(run.folder, len(nodes))
     tail.read_ends()
-    states = runner.inspect(run.folder, len(nodes))
     ranks = tuple(
-        _rank(state, nodes[state.rank], tail, runner.read_progress(run.folder, state.rank))
+        _rank(state, nodes[state.rank], tail, read_progress(run.folder, state.rank))
         for state in states
     )
-    api = Api(plan["url"], plan["served_name"], key)
     recorded = run.read()
     verdict, reason = _judge_ranks(ranks, tail.lines, states, recorded, run.is_launching())
-    with ThreadPoolExecutor() as pool:
-        models = pool.submit(api.http_status, "/v1/models", MODELS_SECONDS)
-        health = pool.submit(api.http_status, "/health", HEALTH_SECONDS)
-        seconds = None
-        if verdict == "ready":
-            verdict, reason, seconds = _judge_answer(api, canary, deadline)
+    api = api_of(plan, key, runner)
+    models = health = seconds = None
+    if states[0].state != "unreachable":
+        with ThreadPoolExecutor() as pool:
+            models_asked = pool.submit(api.http_status, "/v1/models", MODELS_SECONDS)
+            health_asked = pool.submit(api.http_status, "/health", HEALTH_SECONDS)
+            if verdict == "ready":
+                verdict, reason, seconds = _judge_answer(api, canary, deadline)
+        models, health = models_asked.result(), health_asked.result()
     return Status(
         line=line,
         run=run.id,
@@ -103,8 +106,8 @@ def read_status(
         verdict=verdict,
         reason=reason,
         url=plan["url"],
-        api=models.result(),
-        health=health.result(),
+        api=models,
+        health=health,
         canary_seconds=seconds,
         effective=run.effective(),
         ranks=ranks,
@@ -118,17 +121,16 @@ def _rank(
     mine = (line for line in tail.lines if line.rank == state.rank)
     receipts = [line.receipt for line in mine if line.receipt is not None]
     scheduler = next((one["pid"] for one in receipts if one["tetraspark"] == "engine"), None)
-    name: str = state.state
-    detail = str(state.exit) if state.exit else ""
-    if state.state == "running" and scheduler is not None and scheduler not in state.pids:
-        name, detail = "broken", f"scheduler process {scheduler} is gone"
-    if state.state == "frozen":
-        detail = FROZEN_TEXT
+    name, told = str(state.state), detail(state)
+    # A rank whose processes cannot be seen is not judged by them.
+    unseen = scheduler is None or not state.pids or scheduler in state.pids
+    if state.state == "running" and not unseen:
+        name, told = "broken", f"scheduler process {scheduler} is gone"
     return RankStatus(
         rank=state.rank,
         node=node,
         state=name,
-        detail=detail,
+        detail=told,
         pids=state.pids,
         receipts=tuple(dict.fromkeys(one["tetraspark"] for one in receipts)),
         last_line=last.text[:SHOWN_CHARACTERS] if last else "",
@@ -145,12 +147,14 @@ def _judge_ranks(
 ) -> tuple[Verdict, str]:
     phase = recorded["phase"]
     failed = [rank for rank in ranks if rank.state != "running"]
-    if phase == "stopped" and len(failed) == len(ranks):
+    # A node that is not reached may well have its rank.
+    down = len(failed) == len(ranks) and all(rank.state != "unreachable" for rank in ranks)
+    if phase == "stopped" and down:
         return "down", "stopped"
-    if phase == "failed" and len(failed) == len(ranks):
+    if phase == "failed" and down:
         return "down", f"the start failed: {recorded.get('reason', 'no reason recorded')}"
     if failed:
-        verdict: Verdict = "down" if len(failed) == len(ranks) else "degraded"
+        verdict: Verdict = "down" if down else "degraded"
         return verdict, _blame(ranks, failed, lines, states)
     if phase != "ready":
         return _starting(recorded, launching)

@@ -1,4 +1,4 @@
-"""Stop: end exactly the processes of one line, whoever started them and however that ended."""
+"""Stop: end exactly the parts of one line, whoever started them and however that ended."""
 
 from pathlib import Path
 
@@ -7,8 +7,9 @@ from tetraspark.line.run import Run, RunStore
 
 
 def stop(runner: Runner, store: RunStore, grace: float) -> Stopped:
-    """End every process of every run of the line and remove the files they left behind."""
-    live = [run for run in store.runs() if runner.live(run.folder)]
+    """End every part of every run of the line and remove the files they left behind."""
+    there = set(runner.present(store.root).runs)
+    live = [run for run in store.runs() if run.id in there]
     latest = store.latest()
     for run in live:
         run.record(phase="stopped")
@@ -17,8 +18,8 @@ def stop(runner: Runner, store: RunStore, grace: float) -> Stopped:
 
 
 def stop_run(runner: Runner, run: Run, grace: float) -> Stopped:
-    """End the processes of one run, and no others of its line."""
-    return runner.stop(run.folder, grace, _files(run))
+    """End the parts of one run, and no others of its line."""
+    return runner.stop(run.folder.parent, grace, _files(run), run.id)
 
 
 def _files(run: Run) -> list[Path]:

@@ -13,9 +13,9 @@ from tetraspark.site.load import LoadedSite
 
 def require_idle(plan: Plan, runner: Runner, store: RunStore) -> None:
     """Raise RunError when the line is being served: a measurement would end it."""
-    live = runner.live(store.root)
-    if live:
-        raise served_already(plan.line, store, len(live))
+    there = runner.present(store.root)
+    if there.running:
+        raise served_already(plan.line, there, runner.unit)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,9 @@ from pydantic import AfterValidator, Field
 
 from tetraspark.site.section import Host, PathText, Section, refusal
 
+DIST_PORT = 20000
+"""Where the ranks of a fleet meet on the head, when the site says nothing."""
+
 
 class Canary(Section):
     """The completion that proves a started line answers."""

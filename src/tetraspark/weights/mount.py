@@ -45,10 +45,13 @@ def model_mount(site: Site, rank: int, home: str) -> tuple[str, ...]:
     """
     volume = nfs_volume(site, rank)
     if volume is None:
-        source = expanded(site.model.path, home)
-        return ("--mount", _fields("type=bind", f"source={source}", f"target={MODEL_MOUNT}"))
-    fields = ("type=volume", f"source={volume.name}", f"target={MODEL_MOUNT}", "volume-nocopy")
-    return ("--mount", _fields(*fields))
+        return bind(expanded(site.model.path, home), MODEL_MOUNT)
+    return _mount("type=volume", f"source={volume.name}", f"target={MODEL_MOUNT}", "volume-nocopy")
+
+
+def bind(source: str, target: str, writable: bool = False) -> tuple[str, ...]:
+    """Return docker's words that mount a folder or file of the node; it must be there."""
+    return _mount("type=bind", f"source={source}", f"target={target}", writable=writable)
 
 
 def nfs_volume(site: Site, rank: int) -> NfsVolume | None:
@@ -85,8 +88,8 @@ def expanded(path: str, home: str) -> str:
     return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
-def _fields(*fields: str) -> str:
+def _mount(*fields: str, writable: bool = False) -> tuple[str, ...]:
     """Return fields as Docker reads them: a line of CSV."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow((*fields, "readonly"))
-    return line.getvalue()
+    csv.writer(line, lineterminator="").writerow(fields if writable else (*fields, "readonly"))
+    return "--mount", line.getvalue()

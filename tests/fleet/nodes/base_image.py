@@ -10,7 +10,7 @@ import json
 import platform
 import subprocess
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
@@ -39,19 +39,27 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 PLATFORM = f"linux/{ARCHITECTURE}"
 
 
-def make_base(registry: Path, name: str, architecture: str = ARCHITECTURE) -> str:
-    """Publish the image in a registry's folder; returns the digest of its manifest."""
-    layer, digest = _layer()
+def make_base(
+    registry: Path,
+    name: str,
+    architecture: str = ARCHITECTURE,
+    more: Mapping[str, str] | None = None,
+) -> str:
+    """Publish the image in a registry's folder; returns the digest of its manifest.
+
+    `more` are the texts of further files, which come in a layer of their own.
+    """
+    layers = [_layer(), *([_texts(more)] if more else [])]
     config = {
         "architecture": architecture,
         "os": "linux",
         "created": "2020-01-01T00:00:00Z",
         "config": {"Env": ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"], "Cmd": ["/bin/sh"]},
-        "rootfs": {"type": "layers", "diff_ids": [digest]},
-        "history": [{"created": "2020-01-01T00:00:00Z", "created_by": "stand-in"}],
+        "rootfs": {"type": "layers", "diff_ids": [digest for _, digest in layers]},
+        "history": [{"created": "2020-01-01T00:00:00Z", "created_by": "stand-in"}] * len(layers),
     }
-    blobs = [json.dumps(config).encode(), layer]
-    types = ("container.image.v1+json", "image.rootfs.diff.tar.gzip")
+    blobs = [json.dumps(config).encode(), *(layer for layer, _ in layers)]
+    types = ("container.image.v1+json", *["image.rootfs.diff.tar.gzip"] * len(layers))
     described = [
         {
             "mediaType": f"application/vnd.docker.{kind}",
@@ -84,6 +92,20 @@ def _layer() -> tuple[bytes, str]:
             _add_bytes(tar, name, text.encode(), 0o644)
         for name, path in sorted(_files()):
             _add_file(tar, name, path)
+    return _packed(buffer)
+
+
+def _texts(files: Mapping[str, str]) -> tuple[bytes, str]:
+    """Return a layer of small files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            _add_bytes(tar, name, text.encode(), 0o644)
+    return _packed(buffer)
+
+
+def _packed(buffer: io.BytesIO) -> tuple[bytes, str]:
+    """Return a layer, compressed, and the digest of what it is without that."""
     content = buffer.getvalue()
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     return gzip.compress(content, 1, mtime=0), digest

@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.fleet.nodes.rack import SUBNET, SWITCH, Rack, sh
 class Fleet:
     """Four running nodes; `bin` has an `ssh` that reaches them, for the front of PATH."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Sequence[Path] = ()) -> None:
         self.rack = Rack()
         try:
             self.folder = self.rack.folder
@@ -24,7 +25,7 @@ class Fleet:
             public = self.key.with_suffix(".pub")
             numbers = range(1, NODES + 1)
             with ThreadPoolExecutor(NODES) as pool:
-                self.nodes = list(pool.map(lambda n: Node(self.rack, n, public), numbers))
+                self.nodes = list(pool.map(lambda n: Node(self.rack, n, public, shared), numbers))
             for node in self.nodes:
                 node.power_on()
             for node in self.nodes:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fleet.nodes import cgroups
@@ -18,16 +19,22 @@ JOIN = 'for folder in $1; do echo 0 > "$folder/cgroup.procs" || exit; done; shif
 
 
 class Node:
-    """Node `number` of a rack: its disk outlives its power."""
+    """Node `number` of a rack: its disk outlives its power.
 
-    def __init__(self, rack: Rack, number: int, authorized_key: Path) -> None:
+    `shared` are folders of this machine that it sees, where its own would hide them.
+    """
+
+    def __init__(
+        self, rack: Rack, number: int, authorized_key: Path, shared: Sequence[Path] = ()
+    ) -> None:
         self.rack = rack
+        self.shared = shared
         self.name = name_of(number)
         self.address = address_of(number)
         self.folder = rack.folder / self.name
         self._pid: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._sshd_stopped = self._docker_stopped = False
+        self._sshd_stopped = self._docker_stopped = self._slow = False
         write_files(self.folder / "files", number, authorized_key)
         disk = self.folder / "disk"
         with disk.open("wb") as file:
@@ -67,6 +74,7 @@ class Node:
             *("--fork", "--kill-child", "bash", str(HERE / "stage.sh")),
             *(str(self.folder / "disk"), str(self.folder / "files"), self.name),
             " ".join(controllers for controllers, _ in groups),
+            " ".join(map(str, self.shared)),
         ]
         with (self.folder / "console").open("ab") as console:
             self._process = subprocess.Popen(
@@ -76,7 +84,7 @@ class Node:
                 stderr=console,
                 env=os.environ | {"PATH": PATH},
             )
-        self._sshd_stopped = self._docker_stopped = False
+        self._sshd_stopped = self._docker_stopped = self._slow = False
         wait_until(self._has_begun, f"{self.name}: process 1")
         self.rack.plug(self.name, self.pid, self.address)
 
@@ -193,6 +201,16 @@ class Node:
         """Give every container of this node variables that nobody asked for."""
         (self.root / "etc/tetraspark/fault").write_text("\n".join(variables))
 
+    def slow(self, rate: str) -> None:
+        """Let no more than `rate`, as tc writes it (`8mbit`), reach the node."""
+        shape = ("tbf", "rate", rate, "burst", "16kb", "latency", "400ms")
+        self.rack.net("tc", "qdisc", "replace", "dev", self.name, "root", *shape)
+        self._slow = True
+
+    def give_containers(self, *folders: Path) -> None:
+        """Let every container of this node see folders of the node, at the same place."""
+        (self.root / "etc/tetraspark/mounts").write_text("\n".join(map(str, folders)))
+
     def fill_disk(self, leave: int = 0) -> None:
         """Fill the disk but for `leave` bytes."""
         with (self.root / "tmp/fill").open("ab") as file:
@@ -211,9 +229,12 @@ class Node:
         if self._pid is None:
             self.power_on()
         self.thaw()
-        for left in ("tmp/fill", "etc/tetraspark/fault"):
+        for left in ("tmp/fill", "etc/tetraspark/fault", "etc/tetraspark/mounts"):
             (self.root / left).unlink(missing_ok=True)
         if self._sshd_stopped:
             self.sshd_start()
         if self._docker_stopped:
             self.docker_start()
+        if self._slow:
+            self.rack.net("tc", "qdisc", "del", "dev", self.name, "root")
+            self._slow = False

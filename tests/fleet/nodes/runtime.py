@@ -16,6 +16,8 @@ from typing import Any
 CAP_SYS_RESOURCE = 24
 # Variables that a test gives to every container of this one node, to make a step fail there.
 FAULT = Path("/etc/tetraspark/fault")
+# Folders of the node that every container sees, read-only.
+MOUNTS = Path("/etc/tetraspark/mounts")
 
 
 def limits(process: dict[str, Any]) -> None:
@@ -46,6 +48,11 @@ def value(args: list[str], *names: str) -> str | None:
     return next((args[i + 1] for i, word in enumerate(args[:-1]) if word in names), None)
 
 
+def mount(folder: str) -> dict[str, Any]:
+    options = ["rbind", "ro"]
+    return {"destination": folder, "source": folder, "type": "bind", "options": options}
+
+
 def main(args: list[str]) -> None:
     path = None
     if "create" in args or "run" in args:
@@ -60,6 +67,8 @@ def main(args: list[str]) -> None:
             trim(process)
         if FAULT.exists():
             process["env"] = [*process.get("env", []), *FAULT.read_text().splitlines()]
+        if MOUNTS.exists() and "mounts" in spec:
+            spec["mounts"] += [mount(folder) for folder in MOUNTS.read_text().splitlines()]
         path.write_text(json.dumps(spec))
     runc = next(one for one in ("/usr/sbin/runc", "/usr/bin/runc") if os.access(one, os.X_OK))
     os.execv(runc, [runc, *args])

@@ -1,0 +1,86 @@
+"""The copy of a container's log in the run's folder: whole lines, without Docker's stamps.
+
+Several programs may bring it up to date (`serve`, `logs -f`, `status`), and each may be killed at
+any moment: a cursor beside the log tells how much of it counts.
+"""
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tetraspark.fleet.clock import Clock
+from tetraspark.fleet.docker_log import Entry, Position, fresh, parse
+from tetraspark.fleet.run_files import TIME, log_path, times_path, write_atomically
+
+CUT = "tetraspark: lines are left out here; Docker on the node has them: docker logs"
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """What has been copied: bytes and lines of the log, Docker's position, the node's clock."""
+
+    size: int = 0
+    lines: int = 0
+    position: Position = field(default_factory=Position)
+    clock: Clock | None = None
+
+
+class LogMirror:
+    """The copy of one rank's log."""
+
+    def __init__(self, run_dir: Path, rank: int) -> None:
+        self._log = log_path(run_dir, rank)
+        self._times = times_path(run_dir, rank)
+        self._cursor = run_dir / f"rank{rank}.cursor"
+
+    @property
+    def since(self) -> str:
+        """Since when lines are wanted, as Docker takes it."""
+        return self._read().position.since
+
+    def clock(self, seen: Clock) -> Clock:
+        """Return the node's clock, from an exchange just made and those of earlier copies."""
+        known = self._read().clock
+        return seen if known is None else known.and_then(seen)
+
+    def add(self, text: str, cut: bool, seen: Clock) -> None:
+        """Append what is new in a text of `docker logs --timestamps`; `cut` when lines are missing.
+
+        `seen` is what the exchange that brought the text tells of the node's clock.
+        """
+        with self._log.open("ab") as log, self._times.open("ab") as times:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            cursor = self._read()
+            clock = seen if cursor.clock is None else cursor.clock.and_then(seen)
+            entries, position = fresh(parse(text), cursor.position)
+            if cut and entries:
+                entries.insert(0, Entry(entries[0].at, CUT))
+            _cut_back(log, cursor.size)
+            _cut_back(times, cursor.lines * TIME.size)
+            size = cursor.size
+            for entry in entries:
+                times.write(TIME.pack(size, entry.at / 1e9 + clock.ahead))
+                size += log.write(entry.text.encode() + b"\n")
+            log.flush()
+            times.flush()
+            done = Cursor(size, cursor.lines + len(entries), position, clock)
+            write_atomically(self._cursor, asdict(done))
+
+    def _read(self) -> Cursor:
+        try:
+            found = json.loads(self._cursor.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return Cursor()
+        place = found["position"]
+        position = Position(place["newest"], tuple(map(tuple, place["recent"])))
+        clock = Clock(**found["clock"]) if found["clock"] else None
+        return Cursor(found["size"], found["lines"], position, clock)
+
+
+def _cut_back(file: IO[bytes], size: int) -> None:
+    """Drop what a killed program wrote and did not get to record."""
+    if os.fstat(file.fileno()).st_size != size:
+        file.truncate(size)

@@ -1,0 +1,14 @@
+"""What of a node's disk a rank's container gets to see, beside the model. Pure."""
+
+from tetraspark.site.schema import Site
+from tetraspark.weights.mount import bind, expanded
+
+ENGRAM = "/engram"
+
+
+def engram_mount(site: Site, rank: int, home: str) -> tuple[str, ...]:
+    """Return docker's words that give a rank its Engram shards, none where there are none."""
+    if site.engram is None or site.engram.dir is None:
+        return ()
+    folder = site.engram.worker_dir if rank and site.engram.worker_dir else site.engram.dir
+    return bind(expanded(folder, home), ENGRAM)
