@@ -2,6 +2,7 @@
 
 import typer
 
+from tetraspark.cli.fabric_nccl import nccl
 from tetraspark.cli.fabric_prove import prove
 from tetraspark.cli.fabric_show import show
 
@@ -15,3 +16,4 @@ def main() -> None:
 
 fabric.command()(show)
 fabric.command()(prove)
+fabric.command()(nccl)

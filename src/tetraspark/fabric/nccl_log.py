@@ -108,11 +108,18 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         "memory cannot be registered",
-        r"ibv_reg_mr\w* failed with error Cannot allocate memory",
+        r"ibv_reg_mr\w* failed with (?:error |12 )?Cannot allocate memory",
         "the container's memlock limit, or a kernel that gives RDMA no contiguous memory "
         "(7.0.0-10xx with CmaTotal 0)",
         "on {node}: uname -r; grep Cma /proc/meminfo; cat /proc/cmdline; boot with kho=off or a "
         "6.17 kernel",
+    ),
+    cause(
+        "two builds of NCCL",
+        r"NET/IB: Invalid listener routing format",
+        "a patched library got an address from one of another build: the ranks' libraries differ",
+        "bring the same libnccl.so.2 to every node; on {node}: docker exec CONTAINER "
+        "sha256sum the file that grep -h libnccl /proc/*/maps names",
     ),
     cause(
         "no such interface",

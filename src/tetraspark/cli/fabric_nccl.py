@@ -1,0 +1,100 @@
+"""`tetraspark fabric nccl`: what NCCL is told on this fabric, why, and what will carry."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
+from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.errors import Problem, UsageError
+from tetraspark.fabric.inventory_file import Inventory, load_inventory
+from tetraspark.fabric.nccl_choose import choose
+from tetraspark.fabric.nccl_port import functions_of
+from tetraspark.fabric.nccl_profile import NcclProfile
+from tetraspark.fabric.nccl_version import parse_version, pinned_version
+from tetraspark.fabric.survey import chosen, survey
+from tetraspark.fleet.login import logins
+from tetraspark.fleet.ssh import SshRunner
+from tetraspark.site.load import LoadedSite, load_site
+
+
+class Library(StrEnum):
+    """What a patched library does."""
+
+    advertise_2 = "advertise-2"
+    dual_pci = "dual-pci"
+
+
+def nccl(
+    site: SitePath = DEFAULT_SITE,
+    saved: Annotated[
+        Path | None,
+        typer.Option("--from", help="Take an inventory that `fabric show --json` printed."),
+    ] = None,
+    nccl_version: Annotated[
+        str | None,
+        typer.Option(help="NCCL of the image; without it, what the recipe installs."),
+    ] = None,
+    patch: Annotated[
+        Library, typer.Option(help="What the library of fabric.ring.nccl_library_dir does.")
+    ] = Library.advertise_2,
+    json: Json = False,
+) -> None:
+    """Show NCCL's variables for this fabric with their reasons; exit code 1 when it is refused."""
+    loaded = load_site(site)
+    print_problems(loaded.warnings, "warning", "yellow")
+    topology, devices = chosen(loaded)
+    version = _version(nccl_version, loaded)
+    if saved is not None:
+        inventory = load_inventory(saved)
+        _same_nodes(loaded, inventory, saved)
+    else:
+        with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
+            inventory = survey(runner, loaded.site.name, topology, devices)
+    functions = functions_of(devices, inventory.fabrics)
+    profile = choose(inventory.cabling, functions, version, loaded, patch.value)
+    print_json(profile.as_dict()) if json else _print(profile, loaded.site.name)
+    if profile.refusals:
+        raise typer.Exit(1)
+
+
+def _version(told: str | None, loaded: LoadedSite) -> str | None:
+    """Return the version of the image. Raises UsageError for a text that is none."""
+    if told is None:
+        image = loaded.site.image
+        return pinned_version(image.recipe) if image and image.dockerfile is None else None
+    try:
+        return ".".join(map(str, parse_version(told)))
+    except ValueError as error:
+        raise UsageError(Problem("--nccl-version", str(error), "such as 2.30.7")) from None
+
+
+def _same_nodes(loaded: LoadedSite, inventory: Inventory, saved: Path) -> None:
+    nodes = tuple(node.name for node in loaded.site.nodes)
+    if inventory.nodes != nodes:
+        seen, wanted = ", ".join(inventory.nodes), f"the nodes of the site: {', '.join(nodes)}"
+        fix = f"tetraspark fabric show --site {loaded.path} --json > {saved}"
+        raise UsageError(Problem(str(saved), f"nodes {seen}", wanted, fix))
+
+
+def _print(profile: NcclProfile, line: str) -> None:
+    word = f"NCCL {profile.version}" if profile.version else "NCCL of an unknown version"
+    out.print(Text.assemble("NCCL of ", (shown(line), "bold"), f": {profile.name}, {word}"))
+    table = Table("variable", "value", "because", box=None, pad_edge=False)
+    for one in (*profile.variables, *profile.kept):
+        where = f" ({one.where})" if one.where else ""
+        table.add_row(one.name, Text(shown(one.value)), Text(shown(one.reason + where)))
+    out.print(table)
+    out.print()
+    for node, names in profile.carrying.items():
+        text = ", ".join(names) or "nothing over RDMA"
+        out.print(f"{shown(node)} carries on: {shown(text)}", markup=False)
+    for mount in profile.overlays:
+        out.print(f"{shown(mount.node)} mounts {shown(mount.volume)}", markup=False)
+    for text in profile.changes:
+        out.print(f"note: {shown(text)}", markup=False)
+    print_problems(profile.refusals, "refused")

@@ -1,0 +1,80 @@
+"""`fabric nccl`: what it prints, how it ends, and what it refuses to read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.fabric import example
+from tests.fabric.nccl_sites import site_text
+from tests.serving import ROOT
+from tetraspark.cli.main import app
+from tetraspark.errors import UsageError
+
+SITE = ROOT / "sites" / "four-sparks-ring.toml"
+
+
+def run(*words: str, site: Path = SITE, saved: Path = example.FILE) -> Result:
+    return CliRunner().invoke(
+        app, ["fabric", "nccl", "--site", str(site), "--from", str(saved), *words]
+    )
+
+
+def test_a_ring_with_a_known_version_ends_with_0() -> None:
+    done = run("--nccl-version", "2.30.7+cuda13.0")
+    assert done.exit_code == 0
+    assert "NCCL of four-sparks-ring: stock-merged, NCCL 2.30.7" in done.stdout
+    assert "NCCL_IB_MERGE_NICS" in done.stdout
+    assert "spark3 carries on: rocep1s0f0, rocep1s0f1" in done.stdout
+    assert "name roceP2p1s0f0, roceP2p1s0f1 in fabric.devices" in done.stdout
+
+
+def test_a_refused_one_ends_with_1_and_json_tells_the_same() -> None:
+    done = run()
+    assert done.exit_code == 1
+    assert "the version of its NCCL is not known" in done.stderr
+    done = run("--nccl-version", "2.29.7", "--json")
+    assert done.exit_code == 1
+    value = json.loads(done.stdout)
+    assert (value["schema"], value["needs_patch"]) == ("tetraspark.nccl/1", True)
+    assert value["refusals"][0]["seen"] == "NCCL 2.29.7"
+    assert value["variables"][0]["reason"]
+
+
+def test_the_recipes_own_version_is_known(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(site_text(recipe="release"))
+    done = run("--json", site=site)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["version"] == "2.30.7"
+
+
+def test_mounts_are_printed_for_every_node(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    text = SITE.read_text()
+    site.write_text(text.replace("channels_min", 'nccl_library_dir = "/opt/nccl"\nchannels_min', 1))
+    done = run("--patch", "dual-pci", site=site)
+    assert done.exit_code == 0, done.output
+    for number in range(1, 5):
+        assert f"spark{number} mounts /opt/nccl/libnccl.so.2:/opt/sglang/lib" in done.stdout
+
+
+def test_an_inventory_of_other_nodes_and_a_version_that_is_none_are_refused(tmp_path: Path) -> None:
+    value = example.inventory().as_dict()
+    value["nodes"] = ["spark1", "spark2"]
+    saved = tmp_path / "fabric.json"
+    saved.write_text(json.dumps(value))
+    done = run(saved=saved)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.problems[0].seen == "nodes spark1, spark2"
+    done = run("--nccl-version", "latest")
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.problems[0].where == "--nccl-version"
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_site_without_a_fabric_is_refused(words: tuple[str, ...]) -> None:
+    done = run(*words, site=ROOT / "sites" / "local.toml")
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.problems[0].seen == 'kind = "local", without [fabric]'
