@@ -1,9 +1,10 @@
 """A server that streams what it is told to: for rules that no honest server would break."""
 
 import json
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,10 @@ from tetraspark.line.api import Api
 
 @dataclass(frozen=True)
 class Script:
-    """How a request is answered: pieces of so many tokens, `delay` seconds between them."""
+    """How a request is answered: pieces of so many tokens, `delay` seconds between them.
+
+    With `reply`, the pieces are the words of what it returns for a prompt.
+    """
 
     pieces: int = 8
     tokens_a_piece: int = 1
@@ -26,6 +30,14 @@ class Script:
     status: int = 200
     cut: bool = False
     prompt_tokens: int | None = None
+    reply: Callable[[str], str] | None = None
+    finish: str = "length"
+
+    def texts(self, prompt: str) -> list[str]:
+        """Return the pieces of the answer to a prompt."""
+        if self.reply is None:
+            return ["word " * 4] * self.pieces
+        return re.findall(r"\S*\s*", self.reply(prompt))[:-1]
 
 
 class Server(ThreadingHTTPServer):
@@ -59,21 +71,21 @@ class Handler(BaseHTTPRequestHandler):
         # Four characters a token, unless the script lies.
         tokens = len(prompt) // 4 if script.prompt_tokens is None else script.prompt_tokens
         with self.server.free:
-            self.answer(replace(script, prompt_tokens=tokens))
+            self.answer(replace(script, prompt_tokens=tokens), script.texts(prompt))
 
-    def answer(self, script: Script) -> None:
+    def answer(self, script: Script, texts: list[str]) -> None:
         self.send_response(script.status)
         self.end_headers()
-        for number in range(1, script.pieces + 1):
+        for number, text in enumerate(texts, 1):
             time.sleep(script.delay)
             count = number * script.tokens_a_piece
             usage = self.usage(script, count) if script.continuous and script.usage else None
-            self.event({"choices": [{"delta": {"content": "word " * 4}}], "usage": usage})
+            self.event({"choices": [{"delta": {"content": text}}], "usage": usage})
         if script.cut:
             return
-        self.event({"choices": [{"delta": {}, "finish_reason": "length"}]})
+        self.event({"choices": [{"delta": {}, "finish_reason": script.finish}]})
         if script.usage:
-            count = script.pieces * script.tokens_a_piece
+            count = len(texts) * script.tokens_a_piece
             self.event({"choices": [], "usage": self.usage(script, count)})
         self.wfile.write(b"data: [DONE]\n\n")
 

@@ -119,5 +119,17 @@ def test_soak(line: Command, url: str) -> None:
     assert "mem_available_gib" in report["growth"]
 
 
+def test_quality(line: Command, url: str) -> None:
+    report = report_of(line, url, command_with("quality --only"))
+    verdicts = {one["id"]: one["verdict"] for one in report["outcomes"]}
+    known = ("CODE.001", "JSON.001", "NUMBER.001", "FORMAT.001")
+    assert verdicts == {
+        **dict.fromkeys(known, "right"),
+        **dict.fromkeys(("CODE.009", "NUMBER.009"), "wrong"),
+    }
+    assert (report["sandbox"], report["faults"]) == ("proven", [])
+    assert report["tokens_per_second"] > 0
+
+
 def test_the_page_has_no_other_commands() -> None:
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6

@@ -23,6 +23,7 @@ from tetraspark.cli.output import ClosedOutput, print_json, print_problems
 from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
+from tetraspark.cli.quality import quality
 from tetraspark.cli.ring import ring
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
@@ -71,6 +72,7 @@ VERBS = (
     pack,
     needle,
     soak,
+    quality,
 )
 for verb in VERBS:
     app.command()(verb)

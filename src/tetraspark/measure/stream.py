@@ -32,12 +32,14 @@ SAMPLED = Sampling(temperature=0.7, top_p=0.95)
 class Piece:
     """A piece of an answer: when it came (monotonic seconds), its text, tokens up to it if told.
 
-    A piece may hold several tokens: with speculative decoding it usually does.
+    A piece may hold several tokens: with speculative decoding it usually does. So many of its
+    first characters are `reasoning`, where the server tells that apart.
     """
 
     at: float
     text: str
     tokens: int | None
+    reasoning: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,13 @@ class Trace:
 
     @property
     def text(self) -> str:
-        """The whole answer."""
+        """All that was written."""
         return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def answer(self) -> str:
+        """What was written but the reasoning that the server tells apart."""
+        return "".join(piece.text[piece.reasoning :] for piece in self.pieces)
 
     @property
     def first(self) -> float | None:
@@ -108,9 +115,11 @@ class _Reader:
         self.usage = usage or self.usage
         for choice in data.get("choices", ()):
             delta = choice.get("delta") or {}
-            text = (delta.get("reasoning_content") or "") + (delta.get("content") or "")
+            reasoning = delta.get("reasoning_content") or ""
+            text = reasoning + (delta.get("content") or "")
             if text:
-                self.pieces.append(Piece(now, text, usage.get("completion_tokens")))
+                tokens = usage.get("completion_tokens")
+                self.pieces.append(Piece(now, text, tokens, len(reasoning)))
             self.finish = choice.get("finish_reason") or self.finish
 
 
