@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 SITE ?= sites/local.toml
 PYTEST_ARGS ?=
+# one worker more than cores: the tests on the four nodes wait more than they compute
+WORKERS ?= $(shell expr $$(nproc) + 1)
+BESIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 # one word for the shell, whatever is in it
 quoted = '$(subst ','\'',$(1))'
@@ -33,7 +36,7 @@ lint:
 # First the tests that can share the machine, side by side; then those that need it alone.
 # 5 is pytest's word for "none of these".
 test: lint
-	@$(call quoted,$(BIN)/python) -m pytest -n auto --dist loadfile -m "not alone" $(PYTEST_ARGS); \
+	@$(call quoted,$(BIN)/python) -m pytest $(BESIDE) -m "not alone" $(PYTEST_ARGS); \
 	shared=$$?; [ $$shared -ne 5 ] || shared=0; \
 	$(call quoted,$(BIN)/python) -m pytest -m alone $(PYTEST_ARGS); \
 	alone=$$?; [ $$alone -ne 5 ] || alone=0; \
