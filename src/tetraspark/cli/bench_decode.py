@@ -28,6 +28,7 @@ SAMPLINGS = {"greedy": (GREEDY,), "sampled": (SAMPLED,), "both": (GREEDY, SAMPLE
 
 
 def decode(
+    context: typer.Context,
     site: MeasuredSite = None,
     url: Url = None,
     model: Model = None,
@@ -63,7 +64,7 @@ def decode(
         seed=seed,
         timeout=timeout,
     )
-    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     cells = _measured(endpoint, plan)
     changed = endpoint.changed()
     report = {

@@ -29,6 +29,7 @@ TextFile = Annotated[
 
 
 def prefill(
+    context: typer.Context,
     site: MeasuredSite = None,
     url: Url = None,
     model: Model = None,
@@ -53,7 +54,7 @@ def prefill(
     wanted = lengths_of(lengths)
     corpus = library() if text is None else of_file(text)
     texts: tuple[Text, ...] = ("real", "filler") if with_filler else ("real",)
-    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     rows = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("prefill", total=len(wanted) * len(texts))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
@@ -41,6 +40,7 @@ class Measured:
 
 
 def open_endpoint(
+    context: typer.Context,
     site: Path | None,
     url: str | None,
     model: str | None,
@@ -48,10 +48,11 @@ def open_endpoint(
     hardware: str | None,
 ) -> Endpoint:
     """Open the server to measure. Raises UsageError for options that do not fit together."""
-    return open_measured(site, url, model, key_file, hardware).endpoint
+    return open_measured(context, site, url, model, key_file, hardware).endpoint
 
 
 def open_measured(
+    context: typer.Context,
     site: Path | None,
     url: str | None,
     model: str | None,
@@ -65,7 +66,7 @@ def open_measured(
         seen = "--model, --key-file or --hardware without --url"
         wanted = "them with --url; a line's own are in its site file"
         raise UsageError(Problem("options", seen, wanted, "leave them out, or add --url"))
-    line = click.get_current_context().with_resource(open_line(site or DEFAULT_SITE))
+    line = context.with_resource(open_line(site or DEFAULT_SITE))
     return Measured(_of_line(line), line)
 
 

@@ -24,6 +24,7 @@ from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.quality import quality
+from tetraspark.cli.report import report
 from tetraspark.cli.ring import ring
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
@@ -73,6 +74,7 @@ VERBS = (
     needle,
     soak,
     quality,
+    report,
 )
 for verb in VERBS:
     app.command()(verb)

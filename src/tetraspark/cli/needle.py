@@ -26,6 +26,7 @@ from tetraspark.measure.needle import Needle, measure_needle
 
 
 def needle(
+    context: typer.Context,
     site: MeasuredSite = None,
     url: Url = None,
     model: Model = None,
@@ -49,7 +50,7 @@ def needle(
     """Look for key phrases; exit code 1 when one is not found."""
     wanted, places = lengths_of(lengths), _depths(depths)
     corpus = library() if text is None else of_file(text)
-    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     found: list[Needle] = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("needle", total=len(wanted) * len(places) * cases)

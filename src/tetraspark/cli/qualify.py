@@ -1,4 +1,4 @@
-"""`tetraspark qualify lanes`: are the RDMA lanes there, do they carry the right bytes, how fast."""
+"""`tetraspark qualify`: the whole line with a receipt, or the RDMA lanes from each of its nodes."""
 
 import re
 from dataclasses import replace
@@ -10,6 +10,8 @@ from rich.table import Table
 
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.qualify_fabric import fabric
+from tetraspark.cli.qualify_run import check, run
 from tetraspark.collectives.local_lane import MTUS, Choice
 from tetraspark.collectives.verbs_options import VerbsOptions
 from tetraspark.collectives.wiring import MAX_DEVICES, Wiring
@@ -21,7 +23,7 @@ from tetraspark.measure.refusals import told
 if TYPE_CHECKING:
     from tetraspark.measure.lanes import LanesReport, Qualification
 
-qualify = typer.Typer(help="Qualify the fabric before anything is served.", no_args_is_help=True)
+qualify = typer.Typer(help="Qualify a line, or its fabric alone.", no_args_is_help=True)
 
 
 MEET = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*):([0-9]{1,5})")
@@ -31,7 +33,12 @@ MAX_LIMIT_S = 86400
 
 @qualify.callback()
 def main() -> None:
-    """Qualify the fabric before anything is served."""
+    """Qualify a line, or its fabric alone."""
+
+
+qualify.command()(run)
+qualify.command()(check)
+qualify.command()(fabric)
 
 
 @qualify.command()

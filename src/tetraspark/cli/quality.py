@@ -31,6 +31,7 @@ SAMPLINGS = {"greedy": GREEDY, "sampled": SAMPLED}
 
 
 def quality(
+    context: typer.Context,
     site: MeasuredSite = None,
     url: Url = None,
     model: Model = None,
@@ -68,7 +69,7 @@ def quality(
         seen, wanted = f"{require}", f"at most {len(tasks)}, the tasks that are asked"
         raise UsageError(Problem("--require", seen, wanted, f"--require {len(tasks)}"))
     plan = QualityPlan(concurrency, repeat, SAMPLINGS[sampling], timeout, max_tokens)
-    endpoint = open_endpoint(site, url, model, key_file, hardware)
+    endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     sandbox = _sandbox(tasks)
     found = QualityReport(_asked(endpoint.api, tasks, plan, sandbox), require)
     about = endpoint.about("quality")

@@ -30,6 +30,7 @@ from tetraspark.measure.soak import soak as soak_waves
 
 
 def soak(
+    context: typer.Context,
     site: MeasuredSite = None,
     url: Url = None,
     model: Model = None,
@@ -58,7 +59,7 @@ def soak(
     tokens = length_of(prefill, "--prefill")
     plan = SoakPlan(minutes, streams, max_tokens, tokens, seed, timeout)
     corpus = library() if text is None else of_file(text)
-    measured = open_measured(site, url, model, key_file, hardware)
+    measured = open_measured(context, site, url, model, key_file, hardware)
     endpoint = measured.endpoint
     density = measure_density(endpoint.api, lambda size: corpus.text(size, -seed - size), timeout)
     waves: list[Wave] = []
