@@ -1,13 +1,23 @@
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.serving import Command, write_site
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.plan import Plan
 from tetraspark.site.load import LoadedSite, load_site
 
 SITES = Path(__file__).parents[2] / "sites"
+KEY = "sk-test-4711-very-secret"
+LIMIT = 4096
+SWAPS = {
+    "port = 30000": 'port = 0\nkey_file = "key"',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
+}
 
 
 @pytest.fixture
@@ -23,3 +33,22 @@ def local_site() -> LoadedSite:
 @pytest.fixture
 def plan(local_site: LoadedSite, inventory: Inventory) -> Plan:
     return local_plan(local_site, inventory)
+
+
+@pytest.fixture(scope="session")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """A line of the real engine with an API key, for more than one file: a start is long."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "key").write_text(KEY + "\n")
+    (folder / "key").chmod(0o600)
+    command = Command(write_site(folder, "served", SWAPS), folder / "state")
+    yield command
+    command.run("stop")
+
+
+@pytest.fixture(scope="session")
+def served(line: Command) -> Any:
+    """What `serve` said when that line was ready."""
+    result = line.run("serve", "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)

@@ -1,47 +1,26 @@
-"""One line, served by the real engine on four ranks, from start to a killed rank and stop."""
+"""One line, served by the real engine on four ranks, from start to a killed rank and stop.
+
+The last to use it: what comes after finds no line.
+"""
 
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
+from tests.line.conftest import KEY, LIMIT
 from tests.line.faults import error_of_a_request, roots, survivors_words
-from tests.serving import Command, eventually, write_site
+from tests.serving import Command, eventually
 from tetraspark.fleet.process import Process, labelled, shared_memory
 from tetraspark.line.api import Api
 
 pytestmark = pytest.mark.engine
-KEY = "sk-test-4711-very-secret"
-LIMIT = 4096
-SWAPS = {
-    "port = 30000": 'port = 0\nkey_file = "key"',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
-}
-
-
-@pytest.fixture(scope="module")
-def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "key").write_text(KEY + "\n")
-    (folder / "key").chmod(0o600)
-    site = write_site(folder, "served", SWAPS)
-    command = Command(site, folder / "state")
-    yield command
-    command.run("stop")
-
-
-@pytest.fixture(scope="module")
-def served(line: Command) -> Any:
-    result = line.run("serve", "--json")
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")

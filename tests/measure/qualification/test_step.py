@@ -58,7 +58,8 @@ def test_no_size_is_beyond_what_the_site_lets_the_line_do(site: Path, quick: boo
 
 
 @pytest.mark.parametrize(
-    "name", ["lanes", "serve", "smoke", "decode", "prefill", "needle", "soak", "stop"]
+    "name",
+    ["doctor", "lanes", "serve", "smoke", "decode", "prefill", "needle", "soak", "quality", "stop"],
 )
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_words_of_a_step_are_a_command_that_there_is(name: str, quick: bool) -> None:

@@ -5,13 +5,12 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.serving import COMMAND, ROOT, Command, write_site
+from tests.serving import COMMAND, ROOT, Command
 
 pytestmark = pytest.mark.engine
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,24 +21,15 @@ COMMANDS = [line for line in LINES if not line.startswith("tetraspark report")]
 ANY_URL = "http://127.0.0.1:30000/v1"
 
 
-@pytest.fixture(scope="module")
-def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    folder = tmp_path_factory.mktemp("measured")
-    command = Command(write_site(folder, "measured"), folder / "state")
-    yield command
-    command.run("stop")
-
-
-@pytest.fixture(scope="module")
-def url(line: Command) -> str:
-    result = line.run("serve", "--json")
-    assert result.returncode == 0, result.stderr
-    return str(json.loads(result.stdout)["url"])
+@pytest.fixture
+def url(served: Any) -> str:
+    return str(served["url"])
 
 
 def report_of(line: Command, url: str, command: str) -> Any:
     """Run a command of the page with --json; it must do what it says."""
-    words = shlex.split(command.replace(ANY_URL, url))
+    key = line.site.with_name("key")
+    words = shlex.split(command.replace(ANY_URL, f"{url} --key-file {key}"))
     assert words[0] == "tetraspark"
     result = subprocess.run(
         [str(COMMAND), *words[1:], "--json"],
