@@ -267,6 +267,7 @@ def test_a_lost_flag_is_called_lost(open_fake: Open) -> None:
     assert (root.kind, root.reporter, root.peer, root.lane) == (Kind.LOST, 0, 2, 0)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("life", [Life.DEAD, Life.STOPPED])
 def test_a_gone_or_frozen_process_is_named(open_fake: Open, life: Life) -> None:
     opened = open_fake(4, freeze_limit_s=3.0)

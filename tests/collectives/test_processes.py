@@ -14,6 +14,8 @@ from tests.collectives.oracle import raw, reduced, shard
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import DIRECTORY, PREFIX
 
+pytestmark = pytest.mark.timed
+
 Start = Callable[..., Cluster]
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 QUICK = Settings(max_reduce_bytes=1 << 17, max_gather_bytes=1 << 15)

@@ -104,6 +104,7 @@ def traces(node: Node) -> list[str]:
     return [node.exec(*argv, check=False).stdout for argv in listed]
 
 
+@pytest.mark.timed
 def test_healthy_nodes_within_five_seconds_and_unchanged(fleet: Fleet, loaded: LoadedSite) -> None:
     before = [traces(node) for node in fleet.nodes]
     report = diagnosed(loaded)

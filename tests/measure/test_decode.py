@@ -10,6 +10,8 @@ from tetraspark.measure.prompts import KINDS, prompt
 from tetraspark.measure.stream import GREEDY, Piece, Sampling, Trace, ask
 from tetraspark.measure.window import common_window, faults, peak_running
 
+pytestmark = pytest.mark.timed
+
 
 def trace(begin: float, rate: float, tokens: int, counted: bool = True, a_piece: int = 1) -> Trace:
     """A stream whose first piece comes at `begin`, with `rate` tokens a second."""
