@@ -30,8 +30,10 @@ def test_a_ring_with_a_known_version_ends_with_0() -> None:
     assert "name roceP2p1s0f0, roceP2p1s0f1 in fabric.devices" in done.stdout
 
 
-def test_a_refused_one_ends_with_1_and_json_tells_the_same() -> None:
-    done = run()
+def test_a_refused_one_ends_with_1_and_json_tells_the_same(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(SITE.read_text().replace('version = "2.30.7"\n', ""))
+    done = run(site=site)
     assert done.exit_code == 1
     assert "the version of its NCCL is not known" in done.stderr
     done = run("--nccl-version", "2.29.7", "--json")
@@ -40,6 +42,22 @@ def test_a_refused_one_ends_with_1_and_json_tells_the_same() -> None:
     assert (value["schema"], value["needs_patch"]) == ("tetraspark.nccl/1", True)
     assert value["refusals"][0]["seen"] == "NCCL 2.29.7"
     assert value["variables"][0]["reason"]
+
+
+def test_a_version_that_the_site_states_is_taken_unless_the_command_says_another() -> None:
+    done = run("--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["version"] == "2.30.7"
+
+
+def test_what_the_site_says_of_its_library_is_taken_unless_the_command_says_else(
+    tmp_path: Path,
+) -> None:
+    site = tmp_path / "site.toml"
+    ring = 'nccl_library_dir = "/opt/nccl"\nnccl_patch = "dual-pci"'
+    site.write_text(site_text(ring=ring))
+    assert "NCCL_IB_EXTENDED_IPV4_GIDS" in run(site=site).stdout
+    assert "NCCL_IB_EXTENDED" not in run("--patch", "advertise-2", site=site).stdout
 
 
 def test_the_recipes_own_version_is_known(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ weights = {{ mode = "local" }}
 [fabric]
 topology = "{topology}"
 devices = {devices}
-{ring}
+{nccl}{ring}
 [env]
 {env}
 """
@@ -45,12 +45,14 @@ def site_text(
     words: str = "",
     nodes: tuple[str, ...] = NAMES,
     recipe: str = "release",
+    nccl: str = "",
 ) -> str:
     rows = "\n".join(f'  {{ name = "{name}", host = "192.168.1.1{name[-1]}" }},' for name in nodes)
     section = f"[fabric.ring]\n{ring}" if ring else ""
+    versions = f"[fabric.nccl]\n{nccl}\n" if nccl else ""
     return SITE.format(
         nodes=rows, tp=len(nodes), words=words, recipe=recipe, topology=topology,
-        devices=list(devices), ring=section, env=env,
+        devices=list(devices), nccl=versions, ring=section, env=env,
     ).replace("'", '"')  # fmt: skip
 
 

@@ -17,12 +17,26 @@ import pytest
 from tests.fleet.line import KEY, FleetLine, give_image
 from tests.fleet.nodes.fleet import Fleet
 from tests.serving import eventually
+from tetraspark.fabric.nccl_checks import RankNccl
 from tetraspark.fleet.docker_log import STAMP
 from tetraspark.fleet.process import labelled
 from tetraspark.fleet.run_files import log_path
+from tetraspark.line.fleet_launch import launch_of
+from tetraspark.line.make_plan import make_plan
+from tetraspark.line.nccl_guard import nccl_start_checks
+from tetraspark.site.load import load_site
 
 pytestmark = pytest.mark.fleet
 FOLDER = "root/.local/state/tetraspark/line/node"
+# A process of a container with a library of that name, for as long as the test needs.
+NCCL_PROCESS = """
+import mmap, time
+with open("/libnccl.so.2", "w+b") as file:
+    file.write(b"nccl")
+    file.flush()
+    mapped = mmap.mmap(file.fileno(), 0)
+    time.sleep(40)
+"""
 NAMES = [f"tetraspark-line-r{rank}" for rank in range(4)]
 
 
@@ -76,6 +90,37 @@ def test_each_rank_has_the_values_of_its_own_node(line: FleetLine, served: Any) 
         assert env["GLOO_SOCKET_IFNAME"] == "eth0"
         assert env["NCCL_IB_HCA"] == "=rocep1s0f0"
         assert "" not in env.values()
+
+
+def test_nccl_is_looked_at_inside_every_container(line: FleetLine, served: Any) -> None:
+    loaded = load_site(line.site)
+    with line.nodes() as nodes:
+        launch = launch_of(loaded, nodes)
+        assert launch.nccl is not None
+        plan = make_plan(loaded, launch)
+        told = [RankNccl(one.rank, one.node, (), {}) for one in plan.ranks]
+        profile = launch.nccl
+        # The stand-in for the engine has no NCCL.
+        assert {one.verdict for one in nccl_start_checks(nodes, plan, profile, told)} == {"unknown"}
+        for number in range(1, 5):
+            argv = ("--detach", NAMES[number - 1], "python3", "-c", NCCL_PROCESS)
+            line.fleet[number].exec("docker", "exec", *argv)
+
+        def looked_at() -> dict[str, set[str]]:
+            found: dict[str, set[str]] = {}
+            for one in nccl_start_checks(nodes, plan, profile, told):
+                found.setdefault(one.id, set()).add(one.verdict)
+            return found
+
+        assert eventually(lambda: looked_at()["NCCL.SAME"] == {"ok"}, 15)
+        assert looked_at() == {
+            "NCCL.LIBRARY": {"ok"},
+            "NCCL.SAME": {"ok"},
+            "NCCL.VERSION": {"unknown"},
+            "NCCL.VARIABLES": {"ok"},
+            "NCCL.DEVICES": {"unknown"},
+            "NCCL.CONF": {"ok"},
+        }
 
 
 def test_the_key_is_in_one_file_of_the_head_and_nowhere_else(line: FleetLine, served: Any) -> None:

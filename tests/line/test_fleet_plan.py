@@ -129,8 +129,8 @@ def test_at_launch_each_rank_has_the_values_of_its_own_node(name: str) -> None:
         assert not [word for word in command.argv if "=~" in word]
         # Workers of the switch site mount the head's export, each through its own volume.
         if loaded.site.weights and loaded.site.weights.mode == "nfs" and rank:
-            volume = "tetraspark-four-sparks-switch-weights"
-            model = f"type=volume,source={volume},target=/model,volume-nocopy"
+            source = "source=tetraspark-four-sparks-switch-weights"
+            model = f"type=volume,{source},target=/model,volume-nocopy"
         else:
             model = f"type=bind,source=/home/user{rank}/models/DeepSeek-V4.1-Flash,target=/model"
         assert f"{model},readonly" in command.argv

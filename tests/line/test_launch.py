@@ -86,8 +86,10 @@ def test_each_node_gets_its_own_values(rack: Rack) -> None:
         "NCCL_IB_HCA": "=rocep1s0f0,roceP2p1s0f0",
         "NCCL_IB_ADDR_FAMILY": "AF_INET",
         "NCCL_IB_ROCE_VERSION_NUM": "2",
-        "NCCL_NET": "IB",
     }
+    assert launch.nccl is not None
+    assert launch.nccl.name == "switch"
+    assert launch.nccl.environment["NCCL_NET"] == "IB"
     assert [str(one) for one in launch[1].gids] == [
         "rocep1s0f0 index 3 (10.0.22.2)",
         "roceP2p1s0f0 index 3 (10.0.23.2)",
@@ -97,7 +99,10 @@ def test_each_node_gets_its_own_values(rack: Rack) -> None:
 
 def test_a_network_that_the_site_chooses_for_nccl_is_left_alone(rack: Rack) -> None:
     rack.text += '[env]\nNCCL_NET = "Socket"\n'
-    assert "NCCL_NET" not in rack.resolve()[0].env
+    nccl = rack.resolve().nccl
+    assert nccl is not None
+    assert "NCCL_NET" not in nccl.environment
+    assert [one.value for one in nccl.kept] == ["Socket"]
 
 
 def test_L08_the_interface_is_that_of_each_nodes_own_address(rack: Rack) -> None:

@@ -15,7 +15,8 @@ from tetraspark.fabric.inventory_file import Inventory, load_inventory
 from tetraspark.fabric.nccl_choose import choose
 from tetraspark.fabric.nccl_port import functions_of
 from tetraspark.fabric.nccl_profile import NcclProfile
-from tetraspark.fabric.nccl_version import parse_version, pinned_version
+from tetraspark.fabric.nccl_route import Patch
+from tetraspark.fabric.nccl_version import image_version, parse_version
 from tetraspark.fabric.survey import chosen, survey
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
@@ -37,11 +38,11 @@ def nccl(
     ] = None,
     nccl_version: Annotated[
         str | None,
-        typer.Option(help="NCCL of the image; without it, what the recipe installs."),
+        typer.Option(help="NCCL of the image; without it, the recipe's or the site's."),
     ] = None,
     patch: Annotated[
-        Library, typer.Option(help="What the library of fabric.ring.nccl_library_dir does.")
-    ] = Library.advertise_2,
+        Library | None, typer.Option(help="What a patched library does, in place of nccl_patch.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show NCCL's variables for this fabric with their reasons; exit code 1 when it is refused."""
@@ -56,17 +57,17 @@ def nccl(
         with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
             inventory = survey(runner, loaded.site.name, topology, devices)
     functions = functions_of(devices, inventory.fabrics)
-    profile = choose(inventory.cabling, functions, version, loaded, patch.value)
+    told: Patch | None = None if patch is None else patch.value
+    profile = choose(inventory.cabling, functions, version, loaded, told)
     print_json(profile.as_dict()) if json else _print(profile, loaded.site.name)
     if profile.refusals:
         raise typer.Exit(1)
 
 
 def _version(told: str | None, loaded: LoadedSite) -> str | None:
-    """Return the version of the image. Raises UsageError for a text that is none."""
+    """Return the version of the image. Raises UsageError for a text that is none, and a clash."""
     if told is None:
-        image = loaded.site.image
-        return pinned_version(image.recipe) if image and image.dockerfile is None else None
+        return image_version(loaded)
     try:
         return ".".join(map(str, parse_version(told)))
     except ValueError as error:

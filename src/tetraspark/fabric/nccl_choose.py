@@ -1,7 +1,7 @@
 """The choice of an NCCL profile: without a patch where that works, by the model of its routes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tetraspark.errors import Problem
 from tetraspark.fabric.cabling import Cabling
@@ -51,20 +51,27 @@ def choose(
     functions: Functions,
     nccl_version: str | None,
     site: LoadedSite,
-    patch: Patch = "advertise-2",
+    patch: Patch | None = None,
+    *,
+    judge_devices: bool = True,
 ) -> NcclProfile:
     """Return the profile of a line.
 
     `functions` are those of the site's devices, `nccl_version` that of the image, None where it is
-    not known; `patch` is what a library that the site names does. Raises UsageError for a site
-    without [fabric], and for variables of it that the profile does not work with.
+    not known; `patch` is what a library that the site names does, in place of the site's own word.
+    Without `judge_devices` there are no refusals for devices and links: for a caller that tells of
+    them itself. Raises UsageError for a site without [fabric], and for variables of it that the
+    profile does not work with.
     """
     topology, _ = chosen(site)
     assert site.site.fabric is not None
+    if topology == "switch":
+        # Who has not talked to whom yet, or which switch says its name, parts nobody on a switch.
+        cabling = replace(cabling, segments=())
     ring = site.site.fabric.ring if topology == "ring" else None
     prefix = (ring or Ring()).subnet_prefix
     patched = ring is not None and ring.nccl_library_dir is not None
-    candidates = _candidates(site, topology, patch if patched else "stock")
+    candidates = _candidates(site, topology, _patch(site, patch))
     best = _best(cabling, functions, candidates, prefix)
     name, selection = best.candidate.name, best.candidate.selection
     wanted = variables(name, ring, selection.patch, lambda key: _line(site, key))
@@ -72,11 +79,11 @@ def choose(
     other = [one for one in kept if one.name in PREFERRED and one.value.upper() not in OWN_NETWORK]
     unaware: list[Problem] = []
     if selection.aware and not patched and not other:
-        unaware += version_problems(nccl_version, _image(site))
-    problems = [*node_problems(cabling, functions), *unaware]
+        unaware += version_problems(nccl_version, site.site.image.tag if site.site.image else "")
+    problems = [*(node_problems(cabling, functions) if judge_devices else ()), *unaware]
     if topology == "ring":
         problems += [*ring_problems(cabling, site.site.engine.tp), *exchange_problems(site)]
-    if not problems and not other:
+    if judge_devices and not problems and not other:
         problems += route_problems(best.routes, _recabling(cabling, name))
     return NcclProfile(
         name=name,
@@ -95,6 +102,14 @@ def choose(
             *(f"{one.name}={one.value} ({one.where}): what carries is not known" for one in other),
         ),
     )
+
+
+def _patch(site: LoadedSite, told: Patch | None) -> Patch:
+    """Return what the library of a line does: the word of the caller, the site, or the least."""
+    ring = site.site.fabric.ring if site.site.fabric else None
+    if ring is None or ring.nccl_library_dir is None:
+        return "stock"
+    return told or ring.nccl_patch or "advertise-2"
 
 
 def _candidates(site: LoadedSite, topology: str, patch: Patch) -> list[Candidate]:
@@ -157,10 +172,6 @@ def _line(site: LoadedSite, key: str) -> str:
     """Return the place of a key in the site file, "" for a default."""
     origin = site.origin(key)
     return origin.where if origin.kind == "file" else ""
-
-
-def _image(site: LoadedSite) -> str:
-    return f"image {site.site.image.tag}" if site.site.image else "image"
 
 
 def _recabling(cabling: Cabling, name: Name) -> str:

@@ -9,7 +9,7 @@ from tetraspark.fabric.cabling import Cabling
 from tetraspark.fabric.cabling_checks import SHOW, described, to_uniform
 from tetraspark.fabric.nccl_port import Functions
 from tetraspark.fabric.nccl_route import Routes
-from tetraspark.fabric.nccl_version import SUBNET_AWARE, knows_subnets
+from tetraspark.fabric.nccl_version import KEY, SUBNET_AWARE, knows_subnets
 
 FIRST = ".".join(map(str, SUBNET_AWARE))
 LIBRARY_KEY = "fabric.ring.nccl_library_dir"
@@ -43,16 +43,22 @@ def ring_problems(cabling: Cabling, tp: int) -> Iterator[Problem]:
         yield Problem("[[nodes]]", f"the order {', '.join(cabling.nodes)}", wanted, fix)
 
 
-def version_problems(version: str | None, image: str) -> Iterator[Problem]:
-    """Yield why stock NCCL of this version cannot choose ports by subnet."""
+def version_problems(version: str | None, tag: str) -> Iterator[Problem]:
+    """Yield why stock NCCL of this version, in the image `tag`, cannot choose ports by subnet."""
     wanted = f"NCCL {FIRST} or newer: older ones ignore NCCL_IB_SUBNET_AWARE_ROUTING silently"
     library = f"name a patched library in {LIBRARY_KEY}"
     known = knows_subnets(version)
     if known is None:
-        fix = f"--nccl-version, as the log of a start has it (`NCCL version`); or {library}"
-        yield Problem(image, "the version of its NCCL is not known", wanted, fix)
+        fix = (
+            f"on a node: docker run --rm --entrypoint python3 {tag} -c "
+            "'import torch; print(torch.cuda.nccl.version())'; "
+            f"write it as {KEY} into the site, or {library}"
+        )
+        yield Problem(f"image {tag}", "the version of its NCCL is not known", wanted, fix)
     elif not known:
-        yield Problem(image, f"NCCL {version}", wanted, f"take a newer image, or {library}")
+        yield Problem(
+            f"image {tag}", f"NCCL {version}", wanted, f"take a newer image, or {library}"
+        )
 
 
 def route_problems(found: Routes, fix: str) -> Iterator[Problem]:

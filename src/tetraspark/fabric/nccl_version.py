@@ -1,15 +1,15 @@
 """Versions of NCCL: what an image has, and since when NCCL chooses devices by subnet."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from tetraspark.fabric.nccl_log import read_nccl
+from tetraspark.errors import Problem, UsageError
 from tetraspark.images.manifest import load_manifest
+from tetraspark.site.load import LoadedSite
 
 PACKAGE = "nvidia-nccl-cu13"
 SUBNET_AWARE = (2, 30, 7)
 """The first version that knows NCCL_IB_SUBNET_AWARE_ROUTING; older ones ignore it silently."""
+KEY = "fabric.nccl.version"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -26,19 +26,23 @@ def knows_subnets(version: str | None) -> bool | None:
     return None if version is None else parse_version(version) >= SUBNET_AWARE
 
 
-def version_in_receipt(receipt: Mapping[str, Any]) -> str | None:
-    """Return the version in the receipt that an image's build wrote; None where it has none."""
-    packages = receipt.get("packages")
-    found = packages.get(PACKAGE) if isinstance(packages, Mapping) else None
-    return found if isinstance(found, str) and _VERSION.match(found) else None
-
-
-def version_in_log(text: str) -> str | None:
-    """Return the version in a log: NCCL's own line, or SGLang's."""
-    return read_nccl(text.splitlines()).version
-
-
 def pinned_version(recipe: str) -> str | None:
     """Return the version that a recipe installs; None for one that takes its base image's."""
     wheels = load_manifest().of(recipe).wheel
     return next((wheel.version for wheel in wheels if wheel.name == PACKAGE), None)
+
+
+def image_version(loaded: LoadedSite) -> str | None:
+    """Return the version in a site's image: what its recipe installs, else what the site says.
+
+    None where neither tells. Raises UsageError where the two contradict each other.
+    """
+    image, fabric = loaded.site.image, loaded.site.fabric
+    pinned = pinned_version(image.recipe) if image and image.dockerfile is None else None
+    stated = fabric.nccl.version if fabric else None
+    if image and pinned and stated and pinned != stated:
+        seen = f"`{KEY}` is {stated!r}"
+        wanted = f"{pinned}, which recipe {image.recipe!r} installs"
+        fix = f"remove {KEY}: the recipe tells it"
+        raise UsageError(Problem(loaded.origin(KEY).where, seen, wanted, fix))
+    return pinned or stated

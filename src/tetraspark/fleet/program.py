@@ -17,12 +17,21 @@ def program(name: str, request: object) -> bytes:
     return text.replace(PLACE, f"REQUEST = {json.dumps(request)!r}").encode()
 
 
-def ask(runner: NodeRunner, node: str, name: str, request: object, seconds: float) -> Any:
-    """Run a program on a node and return its answer; `seconds` it may take.
+def ask(
+    runner: NodeRunner,
+    node: str,
+    name: str,
+    request: object,
+    seconds: float,
+    container: str | None = None,
+) -> Any:
+    """Run a program on a node, or in a container there, and return its answer.
 
-    Raises RunError when the node cannot be reached or has no python3.
+    `seconds` it may take. Raises RunError when the node or container cannot be reached or has no
+    python3.
     """
-    command = NodeCommand(("python3", "-I", "-"), program(name, request), seconds)
+    inside = ("docker", "exec", "--interactive", container) if container else ()
+    command = NodeCommand((*inside, "python3", "-I", "-"), program(name, request), seconds)
     result = runner.run(node, command)
     try:
         return json.loads(result.stdout)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tetraspark.fleet.container import container_name
 from tetraspark.fleet.node_folder import key_file, shared_folder
 from tetraspark.line import settings
-from tetraspark.line.mounts import engram_mount
+from tetraspark.line.mounts import engram_mount, nccl_mount
 from tetraspark.line.plan import Setting
 from tetraspark.site.load import LoadedSite
 from tetraspark.weights.mount import bind, model_mount
@@ -39,6 +39,7 @@ def docker_run(
     mounts = [
         model_mount(site, rank, home),
         engram_mount(site, rank, home),
+        nccl_mount(loaded, rank, home),
         bind(f"{home}/{shared_folder(site.name)}", RUN_MOUNT, writable=True),
     ]
     if rank == 0 and site.api.key_file is not None:

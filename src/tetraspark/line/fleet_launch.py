@@ -6,7 +6,7 @@ from tetraspark.fabric.inventory import read_fabric
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.facts import Facts
 from tetraspark.fleet.probe import probe_all
-from tetraspark.line.launch import WANTED, Launch, resolve
+from tetraspark.line.launch import Launch, resolve, wanted
 from tetraspark.line.preflight import in_phase
 from tetraspark.site.load import LoadedSite
 
@@ -14,9 +14,10 @@ from tetraspark.site.load import LoadedSite
 def launch_of(loaded: LoadedSite, runner: NodeRunner) -> Launch:
     """Look at the nodes, which changes nothing, and resolve a launch from what is found.
 
-    Raises UsageError for paths that no node can take, RunError with every problem of any node.
+    Raises UsageError for what the site itself has wrong, RunError with every problem of any node.
     """
-    found = probe_all(runner, {node.name: WANTED | FABRIC for node in loaded.site.nodes})
+    asked = wanted(loaded) | FABRIC
+    found = probe_all(runner, {node.name: asked for node in loaded.site.nodes})
     facts: dict[str, Facts] = {}
     problems: list[Problem] = []
     for node, one in found.items():

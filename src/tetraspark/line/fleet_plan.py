@@ -13,6 +13,7 @@ from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
 from tetraspark.line.docker_run import KEY_MOUNT, RUN_MOUNT, docker_run
 from tetraspark.line.launch import Launch
+from tetraspark.line.nccl_settings import nccl_names, nccl_settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.site import sampled_graph
@@ -33,7 +34,10 @@ AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def fleet_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
-    """Compute the plan of a fleet site. Raises UsageError when it names no image."""
+    """Compute the plan of a fleet site.
+
+    Raises UsageError when it names no image, or a patched NCCL that no container can be given.
+    """
     site = loaded.site
     if site.image is None:
         where = loaded.origin("kind").where
@@ -116,6 +120,7 @@ def _variables(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     found += _sampled(loaded)
     found += _at_launch(loaded, launch)
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
+    found.append(derived("env", "SPT_NOENV", "1", "keeps the processes' variables readable", None))
     found.append(derived("env", RUN_DIR, RUN_MOUNT, "for the communicator's state", None))
     found += _prefill_split(loaded)
     for rank in range(len(loaded.site.nodes)):
@@ -132,13 +137,18 @@ def _at_launch(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     """What is resolved on each node; before that, the devices as the site has them."""
     if launch is not None:
         return [
-            derived("env", name, value, f"resolved on {node.node} at launch", rank)
-            for rank, node in enumerate(launch.nodes)
-            for name, value in node.env.items()
+            *(nccl_settings(launch.nccl) if launch.nccl else ()),
+            *(
+                derived("env", name, value, f"resolved on {node.node} at launch", rank)
+                for rank, node in enumerate(launch.nodes)
+                for name, value in node.env.items()
+            ),
         ]
     found = [
         derived("env", name, None, "resolved on each node at launch", None) for name in AT_LAUNCH
     ]
+    reason = "NCCL's profile, resolved at launch"
+    found += [derived("env", name, None, reason, None) for name in nccl_names(loaded)]
     fabric = loaded.site.fabric
     for rank, node in enumerate(loaded.site.nodes):
         devices = node.devices or (fabric.devices if fabric else ())

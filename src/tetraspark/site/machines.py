@@ -179,6 +179,11 @@ class Nccl(Section):
         default=None, description="NCCL_DEBUG"
     )
     debug_subsystems: tuple[str, ...] | None = Field(default=None, description="NCCL_DEBUG_SUBSYS")
+    version: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+\.\d+$",
+        description="what the image has, where its recipe does not tell",
+    )
 
 
 class Ring(Section):
@@ -199,6 +204,9 @@ class Ring(Section):
     )
     nccl_target: PathText | None = Field(
         default=None, description="file in the image the patched library is mounted over"
+    )
+    nccl_patch: Literal["advertise-2", "dual-pci"] | None = Field(
+        default=None, description="what the patched library does: sends two GIDs, or four"
     )
 
 

@@ -138,6 +138,12 @@ def _ring(document: Document) -> Iterator[Finding]:
             seen = f"channels_min = {low} with channels_max = {high}"
             fix = f"set channels_max = {low} or channels_min = {high}"
             yield Finding(path, seen, "channels_min at most channels_max", fix)
+    ring = table_at(document, "fabric", "ring")
+    if "nccl_patch" in ring and "nccl_library_dir" not in ring:
+        seen = "`nccl_patch` without `nccl_library_dir`"
+        wanted = "the patched library that does so: stock NCCL does neither"
+        fix = "set nccl_library_dir, or remove nccl_patch"
+        yield Finding(("fabric", "ring", "nccl_patch"), seen, wanted, fix)
     if table_at(document, "fabric").get("topology") == "ring":
         for key in ("channels_min", "channels_max"):
             if key in table_at(document, "fabric", "nccl"):
