@@ -100,6 +100,25 @@ def test_an_import_that_cannot_load_writes_its_draft_and_fails(tmp_path: Path) -
     assert (tmp_path / "a.toml").is_file()
 
 
+@pytest.mark.parametrize(
+    ("site", "id", "wanted"),
+    [
+        ("four-sparks-ring", "RDMA,DISK.ROM", "or its beginning: DISK.ROOM?"),
+        ("four-sparks-ring", "BURN.CLOCK", "a check that is made without a burn"),
+        ("local", "RDMA", "a fleet: a local line is started without a doctor"),
+    ],
+)
+def test_what_a_start_cannot_go_on_despite_is_refused(
+    tmp_path: Path, site: str, id: str, wanted: str
+) -> None:
+    file = ROOT / "sites" / f"{site}.toml"
+    words = ("--site", file, "--dry-run", "--despite", id)
+    result = run("serve", *words, TETRASPARK_STATE=str(tmp_path))
+    assert result.returncode == 2
+    assert "error: --despite" in result.stderr
+    assert wanted in result.stderr
+
+
 def test_no_colour_in_a_pipe() -> None:
     assert "\x1b[" not in run("plan", "--site", ROOT / "sites" / "local.toml").stdout
 

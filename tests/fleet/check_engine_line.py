@@ -58,8 +58,8 @@ def line(tmp_path: Path) -> Iterator[FleetLine]:
                 fleet,
                 tmp_path,
                 **{
+                    "mem_fraction = 0.01": "mem_fraction = 0.5",
                     "ep = 4": f"ep = 4\nmax_running_requests = 8\nkv_tokens = 8192\n"
-                    "mem_fraction = 0.5\n"
                     f"extra_args = {json.dumps(FLAGS)}",
                     "[deadlines]": f"[env]\n{variables}\n\n[deadlines]",
                     "import_seconds = 20": "import_seconds = 500",
@@ -75,7 +75,8 @@ def line(tmp_path: Path) -> Iterator[FleetLine]:
 def test_the_real_engine_serves_on_four_nodes(line: FleetLine) -> None:
     for node in line.fleet.nodes:
         model = node.root / MODEL.lstrip("/")
-        shutil.copytree(ROOT / "models" / "tiny", model, dirs_exist_ok=True)
+        shutil.rmtree(model)
+        shutil.copytree(ROOT / "models" / "tiny", model)
         node.give_containers(*SYSTEM, *PYTHON, ROOT)
         node.break_containers(*IMAGE)
     begun = time.monotonic()

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from tests.fleet.nodes.base_image import ENGINE_TREE, make_base
 from tests.fleet.nodes.fleet import Fleet
 from tests.fleet.nodes.machine import Node
 from tests.serving import ROOT, Command
+from tests.weights.checkpoints import write_checkpoint
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
 from tetraspark.line.fleet_launch import launch_of
+from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.make_plan import make_plan
 from tetraspark.line.progress import Progress
 from tetraspark.line.run import RunStore
@@ -29,7 +31,10 @@ from tetraspark.site.load import load_site
 STAND_IN = ROOT / "tests" / "line" / "stand_in_engine.py"
 NAME = "tetraspark-test/line"
 TAG = "tetraspark-test/line:1"
+BASE = "base@sha256:" + "ab" * 32
 MODEL = "/srv/model"
+DESPITE = ("GPU", "DOCKER.GPU", "RDMA", "LINK", "KERNEL", "LOG")
+"""Checks that fail here, where the nodes have no GPU and no fabric."""
 KEY = "sk-fleet-4711-very-secret"
 SITE = """\
 name = "{name}"
@@ -48,6 +53,7 @@ expect = "42"
 tp = 4
 ep = 4
 context_length = 4096
+mem_fraction = 0.01
 
 [api]
 host = "0.0.0.0"
@@ -57,6 +63,7 @@ key_file = "key"
 [image]
 recipe = "release"
 tag = "{tag}"
+base = "{base}"
 
 [weights]
 mode = "local"
@@ -77,7 +84,8 @@ stop_seconds = 5
 def give_image(fleet: Fleet) -> None:
     """Put the image onto every node, pulled from the fleet's own registry."""
     more = {f"{ENGINE_TREE}/sglang/launch_server.py": STAND_IN.read_text()}
-    digest = make_base(fleet.registry, NAME, more=more)
+    labels = {"tetraspark.recipe": "release", "tetraspark.base": BASE}
+    digest = make_base(fleet.registry, NAME, more=more, labels=labels)
 
     def pull(node: Node) -> None:
         node.exec("docker", "pull", "--quiet", f"{NAME}@{digest}")
@@ -94,7 +102,7 @@ def write_site(folder: Path, name: str = "line", **swaps: str) -> Path:
         f'ssh_host = "node{number}"\nuser = "root"\n'
         for number in range(1, 5)
     )
-    text = SITE.format(name=name, nodes=nodes, model=MODEL, tag=TAG)
+    text = SITE.format(name=name, nodes=nodes, model=MODEL, tag=TAG, base=BASE)
     for old, new in swaps.items():
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -117,13 +125,18 @@ class FleetLine(Command):
         self.env |= {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
         self.state = folder / "state" / name
         for node in fleet.nodes:
+            write_checkpoint(node.root / MODEL.lstrip("/"))
             self.behave(node.name, {})
+
+    def argv(self, verb: str, *words: str) -> list[str]:
+        """Return the argv of a verb on this site; a start tolerates what the nodes lack."""
+        despite = ("--despite", ",".join(DESPITE)) if verb == "serve" else ()
+        return super().argv(verb, *words, *despite)
 
     def behave(self, node: str, behaviour: Mapping[str, Any]) -> None:
         """Say what the stand-in of a node does at its next start."""
         (number,) = (one for one in range(1, 5) if node == f"node{one}")
         model = self.fleet[number].root / MODEL.lstrip("/")
-        model.mkdir(parents=True, exist_ok=True)
         (model / "behaviour.json").write_text(json.dumps(behaviour))
 
     @contextlib.contextmanager
@@ -137,6 +150,7 @@ class FleetLine(Command):
         nodes: SshRunner,
         replace: bool = False,
         observe: Callable[[Progress], None] = lambda progress: None,
+        despite: Sequence[str] = DESPITE,
     ) -> Served:
         """Serve as the command does, with an impatient runner."""
         loaded = load_site(self.site)
@@ -151,13 +165,13 @@ class FleetLine(Command):
             RunStore(loaded.site.name, self.folder / "state"),
             replace,
             observe,
-            nodes=nodes,
+            fleet=FleetStart(loaded, nodes, despite),
         )
 
-    def fails(self, nodes: SshRunner) -> tuple[Problem, ...]:
+    def fails(self, nodes: SshRunner, *despite: str) -> tuple[Problem, ...]:
         """Serve, which has to fail; return why."""
         with pytest.raises(RunError) as caught:
-            self.serve(nodes)
+            self.serve(nodes, despite=(*DESPITE, *despite))
         return caught.value.problems
 
     def containers(self) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fleet.line import FleetLine, give_image
 from tests.fleet.nodes.fleet import Fleet
-from tests.serving import COMMAND, ROOT
+from tests.serving import ROOT
 
 pytestmark = pytest.mark.fleet
 PAGE = (ROOT / "docs" / "fleet.md").read_text()
@@ -39,9 +39,10 @@ def line(fleet: Fleet, tmp_path: Path) -> Iterator[FleetLine]:
 def test_every_command_of_the_page_does_what_it_says(line: FleetLine) -> None:
     assert [command.removeprefix("tetraspark ") for command in COMMANDS] == [one for one, _ in SAYS]
     for command, texts in SAYS:
+        verb, *words = command.split()
         done = subprocess.run(
-            [str(COMMAND), *command.split()],
-            env=line.env | {"TETRASPARK_SITE": str(line.site)},
+            line.argv(verb, *words),
+            env=line.env,
             capture_output=True,
             text=True,
             check=False,

@@ -44,7 +44,8 @@ def nodes(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def line(fleet: Fleet, tmp_path: Path) -> Iterator[FleetLine]:
+def line(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FleetLine]:
+    monkeypatch.setenv("TETRASPARK_STATE", str(tmp_path / "state"))
     made = FleetLine(fleet, tmp_path)
     yield made
     fleet.heal()
@@ -151,24 +152,35 @@ def test_L16_a_node_out_of_reach_is_named_with_the_phase_before_anything_starts(
 
 def test_a_full_disk_of_a_node_is_told(line: FleetLine, nodes: SshRunner) -> None:
     line.fleet[2].fill_disk()
-    problems = line.fails(nodes)
+    assert [one.where for one in line.fails(nodes)] == ["spark2 DISK.ROOM"]
+    assert not list(line.state.glob("*/plan.json"))
+    problems = line.fails(nodes, "DISK.ROOM")
     assert problems[0].where.startswith("spark2")
     assert "No space left on device" in problems[0].seen or "disk full" in problems[0].seen
     assert line.containers() == []
 
 
 @pytest.mark.parametrize(
-    ("command", "seen", "fix"),
+    ("command", "where", "seen", "fix"),
     [
-        (("docker", "rmi", "--force", TAG), "no such image", "tetraspark build --site "),
-        (("sh", "-c", "kill $(cat /run/docker.pid)"), "no daemon", "systemctl start docker"),
+        (
+            ("docker", "rmi", "--force", TAG),
+            "IMAGE.PRESENT",
+            "preflight: no image ",
+            "tetraspark build --site ",
+        ),
+        (
+            ("sh", "-c", "kill $(cat /run/docker.pid)"),
+            "docker",
+            "no daemon",
+            "systemctl start docker",
+        ),
     ],
 )
 def test_what_docker_lacks_on_a_node_is_told_before_anything_starts(
-    line: FleetLine, nodes: SshRunner, command: tuple[str, ...], seen: str, fix: str
+    line: FleetLine, nodes: SshRunner, command: tuple[str, ...], where: str, seen: str, fix: str
 ) -> None:
     node = line.fleet[4]
-    image = node.exec("docker", "image", "inspect", "--format={{.Id}}", TAG).stdout.strip()
     if command[0] == "sh":
         node.docker_stop()
     else:
@@ -178,8 +190,7 @@ def test_what_docker_lacks_on_a_node_is_told_before_anything_starts(
     finally:
         if command[0] == "docker":
             give_image(line.fleet)
-    assert image
-    assert problem.where == "spark4 docker"
+    assert problem.where == f"spark4 {where}"
     assert seen in problem.seen
     assert fix in problem.fix
     line.fleet.heal()
@@ -189,7 +200,11 @@ def test_a_model_that_is_not_there_is_told_and_no_folder_is_made(
     line: FleetLine, nodes: SshRunner
 ) -> None:
     line.site.write_text(line.site.read_text().replace("/srv/model", "/srv/modle"))
-    problems = line.fails(nodes)
+    told = line.fails(nodes)
+    assert [one.where for one in told] == [f"spark{n} CHECKPOINT.FOLDER" for n in (1, 2, 3, 4)]
+    assert told[0].seen == "preflight: /srv/modle: no such folder"
+    assert not list(line.state.glob("*/plan.json"))
+    problems = line.fails(nodes, "CHECKPOINT")
     assert {problem.where for problem in problems} == {
         "spark2 docker",
         "spark3 docker",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.line import KEY, FleetLine, give_image
+from tests.fleet.line import DESPITE, KEY, FleetLine, give_image
 from tests.fleet.nodes.fleet import Fleet
 from tests.serving import eventually
 from tetraspark.fabric.nccl_checks import RankNccl
@@ -154,6 +154,23 @@ def test_status_has_every_rank_receipt_and_communicator(line: FleetLine, served:
         assert rank["state"] == "running"
         assert set(rank["receipts"]) == {"engine", "tp_all_reduce"}
         assert rank["collectives"]["operations"] == 7
+
+
+def test_what_the_start_went_on_despite_is_told(line: FleetLine, served: Any) -> None:
+    tolerated = {(one["id"], one["node"]) for one in line.json("status")["tolerated"]}
+    assert tolerated >= {(id, f"spark{n}") for id in ("GPU.PRESENT", "DOCKER.GPU") for n in (1, 4)}
+    assert {id.split(".")[0] for id, _ in tolerated} <= {name.split(".")[0] for name in DESPITE}
+    assert "started despite spark2 GPU.PRESENT: " in line.run("status").stdout
+
+
+def test_L47_the_idle_nodes_are_kept_to_compare_with(line: FleetLine, served: Any) -> None:
+    """And the page cache of the checkpoint was given back before the load."""
+    kept = json.loads((line.state / "good.json").read_text())
+    assert list(kept) == ["spark1", "spark2", "spark3", "spark4"]
+    assert {one["kernel"] for one in kept.values()} == {os.uname().release}
+    free = json.loads((run_dir(line, served) / "state.json").read_text())["mem_free"]
+    assert list(free) == list(kept)
+    assert all(one["before"] > 0 and one["after"] > 0 for one in free.values())
 
 
 def test_logs_are_dockers_own_line_by_line(line: FleetLine, served: Any) -> None:

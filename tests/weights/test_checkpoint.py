@@ -46,6 +46,16 @@ def test_missing_empty_truncated_and_overlong_shards_are_named(folder: Path) -> 
     assert f"{first.name} too long: {size + 1} of {size}" in checks_of(folder)["SHARDS"].observed
 
 
+def test_shards_without_a_byte_are_no_size_though_nothing_counts_them(folder: Path) -> None:
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"metadata": {}}))
+    assert checks_of(folder)["SIZE"].verdict == "ok"
+    for number in (1, 2, 3):
+        os.truncate(folder / shard_name(number), 0)
+    check = checks_of(folder)["SIZE"]
+    assert (check.verdict, check.observed) == ("failed", "0 bytes in the shards")
+
+
 def test_a_shard_cut_within_its_header_is_named(folder: Path) -> None:
     os.truncate(folder / shard_name(2), 20)
     text = f"{shard_name(2)} 20 bytes without a header that can be read"

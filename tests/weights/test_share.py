@@ -235,3 +235,13 @@ def test_what_a_container_reads_is_compared(
 
 def test_an_empty_folder_in_a_container_is_never_right() -> None:
     assert read_check("spark2", "docker run …", 0, "", "", None).verdict == "failed"
+
+
+@pytest.mark.parametrize("options", ["nfs", ["nfs"], 3])
+def test_a_volume_of_odd_options_is_unknown_and_no_traceback(options: object) -> None:
+    found = {"Name": PLANNED.name, "Driver": "local", "Options": options, "Labels": None}
+    said = Said(0, json.dumps([found]), "")
+    for planned in (None, PLANNED):
+        check = volume_check("spark2", planned, PLANNED.name, said, "local")
+        assert check.verdict == "unknown"
+        assert check.observed.startswith("docker volume inspect said something else")

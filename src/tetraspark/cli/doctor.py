@@ -12,6 +12,7 @@ from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.doctor.catalogue import CATALOGUE
 from tetraspark.doctor.check import Check
+from tetraspark.doctor.choice import listed
 from tetraspark.doctor.examine import examine
 from tetraspark.doctor.outline import Outline, outline
 from tetraspark.doctor.report import Report, fails
@@ -49,7 +50,7 @@ def doctor(
         _list(json)
         return
     loaded = load_site(site)
-    ids = [word.strip() for text in only or () for word in text.split(",") if word.strip()]
+    ids = listed(only or ())
     if dry_run:
         planned = outline(loaded, ids, node or (), burn)
         print_json([one.as_dict() for one in planned]) if json else _print_outline(planned)

@@ -8,8 +8,12 @@ from rich.markup import escape
 from rich.status import Status as Spinner
 
 from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line
-from tetraspark.cli.output import err, out, print_json
+from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.cli.plan import print_plan
+from tetraspark.doctor.choice import listed
+from tetraspark.errors import Problem, UsageError
+from tetraspark.line.fleet_preflight import DESPITE
+from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
@@ -22,17 +26,26 @@ def serve(
     replace: Annotated[
         bool, typer.Option("--replace", help="End what this line is serving now, then start.")
     ] = False,
+    despite: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--despite",
+            metavar="ID",
+            help="Start though these checks of the doctor fail: ID or its beginning, with commas.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Start every rank, wait for the proof that the line serves, and leave it running."""
     with open_line(site) as line:
+        start = _fleet_start(line, listed(despite or ()))
         if dry_run:
             planned = line.plan()
             print_json(planned.as_dict()) if json else print_plan(planned)
             return
         try:
-            served = _serve(line, replace)
+            served = _serve(line, replace, start)
         except KeyboardInterrupt:
             err.print("interrupted: every rank of this start has been stopped")
             raise typer.Exit(130) from None
@@ -42,11 +55,29 @@ def serve(
             _print_served(served, line.loaded.site.model.canary.prompt, str(site))
 
 
-def _serve(line: OpenLine, replace: bool) -> Served:
+def _fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
+    """Return what there is to do on a fleet's nodes. Raises UsageError for names of no check."""
+    if line.nodes is not None:
+        return FleetStart(line.loaded, line.nodes, despite, _tell, _warn)
+    if despite:
+        wanted = "a fleet: a local line is started without a doctor"
+        raise UsageError(Problem(DESPITE, "given for a local line", wanted, "leave it out"))
+    return None
+
+
+def _tell(text: str) -> None:
+    err.print(shown(text), markup=False)
+
+
+def _warn(problem: Problem) -> None:
+    print_problems((problem,), "warning", "yellow")
+
+
+def _serve(line: OpenLine, replace: bool, start: FleetStart | None) -> Served:
     key = line.key()
     with err.status("looking at the nodes") as spinner:
         planned = line.plan()
-        spinner.update(f"starting {len(planned.ranks)} ranks")
+        spinner.update(f"examining and starting {len(planned.ranks)} ranks")
         return serve_line(
             line.loaded,
             planned,
@@ -55,7 +86,7 @@ def _serve(line: OpenLine, replace: bool) -> Served:
             line.store,
             replace,
             _observer(spinner),
-            nodes=line.nodes,
+            fleet=start,
         )
 
 

@@ -71,6 +71,12 @@ def _print(found: Status) -> None:
     for rank in found.ranks:
         if rank.state != "running" and found.phase != "stopped":
             out.print(f"rank {rank.rank} said last: {rank.last_line}", markup=False)
+    for rank in found.ranks:
+        if rank.usage is not None:
+            out.print(f"kv pool of rank {rank.rank}: {rank.usage}", markup=False)
+    for check in found.tolerated:
+        where = f"{check['node']} {check['id']}" if check["node"] else check["id"]
+        out.print(f"started despite {where}: {check['observed']}", markup=False)
     canary = "" if found.canary_seconds is None else f", canary in {found.canary_seconds:.2f} s"
     answers = f"model list {_http(found.api)}, /health {_http(found.health)}{canary}"
     out.print(f"api {found.url}: {answers}", markup=False)

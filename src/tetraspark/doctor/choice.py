@@ -1,7 +1,7 @@
 """Choosing checks of the catalogue by their IDs."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from tetraspark.doctor import reach
 from tetraspark.doctor.catalogue import CATALOGUE
@@ -9,8 +9,14 @@ from tetraspark.doctor.definition import Definition, Kind
 from tetraspark.doctor.fabric_facts import FABRIC
 from tetraspark.errors import Problem, UsageError
 
+ONLY = "--only"
 ALWAYS = (reach.SSH, reach.PYTHON)
 """Made whatever is asked for: without them nothing else can be."""
+
+
+def listed(words: Iterable[str]) -> list[str]:
+    """Return the names in what was typed: options that may be repeated, with commas in them."""
+    return [name.strip() for text in words for name in text.split(",") if name.strip()]
 
 
 def chosen(
@@ -25,9 +31,7 @@ def chosen(
         wanted, fix = "a fleet: a local line has no GPU to load", "leave --burn out"
         raise UsageError(Problem("--burn", "given for a local line", wanted, fix))
     known = [one for one in CATALOGUE if kind in one.kinds and (burn or not one.burns)]
-    problems = [_unknown(name, kind) for name in only if not any(_means(name, it) for it in known)]
-    if problems:
-        raise UsageError(*problems)
+    require_known(only, [one.id for one in known], ONLY, kind)
     return tuple(
         one
         for one in known
@@ -36,25 +40,37 @@ def chosen(
             not only
             or one.id in ALWAYS
             or (burn and one.burns)
-            or any(_means(name, one) for name in only)
+            or any(means(name, one.id) for name in only)
         )
     )
 
 
-def _means(name: str, one: Definition) -> bool:
-    return one.id == name or one.id.startswith(f"{name.removesuffix('.')}.")
+def require_known(names: Collection[str], ids: Collection[str], option: str, kind: Kind) -> None:
+    """Raise UsageError for the names that an option was given and that mean none of the IDs."""
+    problems = [
+        _unknown(name, option, kind) for name in names if not any(means(name, id) for id in ids)
+    ]
+    if problems:
+        raise UsageError(*problems)
 
 
-def _unknown(name: str, kind: Kind) -> Problem:
-    other = [one for one in CATALOGUE if _means(name, one)]
+def means(name: str, id: str) -> bool:
+    """Tell whether a name is the ID of a check, or its beginning."""
+    return id == name or id.startswith(f"{name.removesuffix('.')}.")
+
+
+def _unknown(name: str, option: str, kind: Kind) -> Problem:
+    other = [one for one in CATALOGUE if means(name, one.id)]
     fix = "tetraspark doctor --list"
     if other:
-        why = "--burn with it" if other[0].burns else f"a check of a {kind} line"
-        return Problem("--only", repr(name), why, fix)
+        why = f"a check of a {kind} line"
+        if other[0].burns:
+            why = "--burn with it" if option == ONLY else "a check that is made without a burn"
+        return Problem(option, repr(name), why, fix)
     names = sorted({word for one in CATALOGUE for word in (one.id, one.id.split(".")[0])})
     near = difflib.get_close_matches(name.upper(), names, 1, cutoff=0.5)
     wanted = f"the ID of a check, or its beginning: {near[0]}?" if near else "the ID of a check"
-    return Problem("--only", repr(name), wanted, fix)
+    return Problem(option, repr(name), wanted, fix)
 
 
 def reads_fabric(definitions: Collection[Definition]) -> bool:

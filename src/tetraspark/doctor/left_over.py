@@ -9,6 +9,7 @@ from tetraspark.doctor.finding import Finding
 from tetraspark.doctor.node_view import NodeView
 from tetraspark.doctor.size import gib
 from tetraspark.fabric.inventory_json import parsed, table, whole, word
+from tetraspark.fleet.container import container_name
 from tetraspark.fleet.facts import Wanted
 from tetraspark.weights.mount import LABEL
 
@@ -30,7 +31,7 @@ def _is_ours(view: NodeView, row: Mapping[str, Any]) -> bool:
     names = str(row.get("Names", "")).split(",")
     labelled = f"{LABEL}={line}" in str(row.get("Labels", "")).split(",")
     return labelled or any(
-        name == objects.container_name(line, rank)
+        name == container_name(line, rank)
         for name in names
         for rank in range(len(view.loaded.site.nodes))
     )

@@ -9,6 +9,7 @@ from tetraspark.doctor.docker import texts
 from tetraspark.doctor.node_view import NodeView
 from tetraspark.errors import UsageError
 from tetraspark.fabric.inventory_json import parsed, table, whole
+from tetraspark.fleet.container import container_name
 from tetraspark.fleet.facts import Wanted
 from tetraspark.images.assemble import base_of
 from tetraspark.images.built import Described, parse_inspect
@@ -16,11 +17,6 @@ from tetraspark.images.manifest import Manifest, load_manifest
 from tetraspark.site.load import LoadedSite
 
 COMMAND = "docker objects"
-
-
-def container_name(line: str, rank: int) -> str:
-    """Return the name of a rank's container."""
-    return f"tetraspark-{line}-r{rank}"
 
 
 def wanted(loaded: LoadedSite, rank: int) -> Wanted:

@@ -9,7 +9,8 @@ from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.facts import Facts, Wanted
 from tetraspark.fleet.program import ask
 
-PROBE_SECONDS = 15.0
+PROBE_SECONDS = 20.0
+"""Twice what the program gives each command, all of which it runs at once."""
 
 
 def probe(runner: NodeRunner, node: str, wanted: Wanted) -> Facts:

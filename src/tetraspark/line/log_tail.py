@@ -13,6 +13,12 @@ TAIL_BYTES = 1 << 18
 BYTES_A_LINE = 400
 
 
+def log_end(run_dir: Path, rank: int) -> str:
+    """Return the last words of a rank."""
+    begin = max(log_size(run_dir, rank) - TAIL_BYTES, 0)
+    return read_log(run_dir, rank, begin).decode(errors="replace")
+
+
 class LogTail:
     """Follows the logs of a run; remembers receipts, fatal lines, and each rank's last word.
 
@@ -30,14 +36,16 @@ class LogTail:
         """Return the new lines of all ranks; a line still being written is left for later."""
         return [line for rank in range(len(self._offsets)) for line in self._read(rank)]
 
-    def read_ends(self) -> None:
-        """Read the beginning and the end of each log, and leave out what lies between."""
+    def read_ends(self) -> list[Line]:
+        """Return the beginning and the end of each log, and leave out what lies between."""
+        found = []
         for rank in range(len(self._offsets)):
-            self._read(rank, HEAD_BYTES)
+            found += self._read(rank, HEAD_BYTES)
             size = log_size(self._run_dir, rank)
             if size - TAIL_BYTES > self._offsets[rank]:
                 self._skip_to(rank, size - TAIL_BYTES)
-            self._read(rank)
+            found += self._read(rank)
+        return found
 
     def skip_to_last(self, rank: int, lines: int) -> list[Line]:
         """Return the last lines of one rank, and follow it from there."""

@@ -1,53 +1,17 @@
-"""What is looked at before anything is started."""
+"""What is looked at before a line of this machine is started."""
 
 import errno
 from dataclasses import replace
 from pathlib import Path
 
-from tetraspark.errors import Problem, RunError, UsageError
-from tetraspark.fleet.command import NodeRunner
-from tetraspark.fleet.docker_failure import classify, docker_problem
-from tetraspark.fleet.facts import Wanted
-from tetraspark.fleet.login import Login, logins
+from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.port import bind_error, owner_of
-from tetraspark.fleet.probe import probe_all
 from tetraspark.line.plan import Plan
-from tetraspark.site.load import LoadedSite
-
-IMAGE = "image"
-
-
-def fleet_preflight(loaded: LoadedSite, runner: NodeRunner) -> None:
-    """Check that the Docker of every node answers and has the image.
-
-    Raises RunError with every problem found. Nothing has been stopped or started by then.
-    """
-    assert loaded.site.image is not None, "a fleet has one"
-    tag = loaded.site.image.tag
-    wanted = Wanted(commands={IMAGE: ("docker", "image", "inspect", "--format={{.Id}}", tag)})
-    found = probe_all(runner, {node.name: wanted for node in loaded.site.nodes})
-    problems = []
-    for login in logins(loaded, offline=True):
-        facts = found[login.node]
-        if isinstance(facts, RunError):
-            problems += [in_phase("preflight", one) for one in facts.problems]
-        elif facts.commands[IMAGE].rc:
-            problems.append(_no_image(loaded, login, tag, facts.commands[IMAGE].stderr))
-    if problems:
-        raise RunError(*problems)
 
 
 def in_phase(phase: str, problem: Problem) -> Problem:
     """Return a problem that says in which phase of a start it came up."""
     return replace(problem, seen=f"{phase}: {problem.seen}")
-
-
-def _no_image(loaded: LoadedSite, login: Login, tag: str, text: str) -> Problem:
-    problem = docker_problem(login, "preflight", text, tag)
-    if classify(text).name == "no such image":
-        fix = f"tetraspark build --site {loaded.path} --node {login.node}"
-        return replace(problem, wanted=f"the image {tag} on every node", fix=fix)
-    return problem
 
 
 def preflight(plan: Plan) -> None:

@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tetraspark.errors import Problem, RunError, TetrasparkError
-from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.runner import Present, Runner
 from tetraspark.line.api import Answer, api_of
 from tetraspark.line.effective import differences, read_effective
+from tetraspark.line.engine_causes import explained_failure
+from tetraspark.line.fleet_start import FleetStart
+from tetraspark.line.log_tail import log_end
 from tetraspark.line.plan import Plan
-from tetraspark.line.preflight import fleet_preflight, preflight
+from tetraspark.line.preflight import preflight
 from tetraspark.line.progress import Phase, Progress, Watcher
 from tetraspark.line.readiness import Start
 from tetraspark.line.run import Run, RunStore
@@ -43,46 +45,69 @@ def serve(
     replace: bool,
     observe: Callable[[Progress], None],
     *,
-    nodes: NodeRunner | None = None,
+    fleet: FleetStart | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> Served:
     """Start the planned line and return when it is ready.
 
-    `nodes` runs commands on the nodes of a fleet. Raises RunError when the line is served already
-    (unless `replace`), when a rank ends, lies or takes too long, or when the engine runs with
-    other values than planned; then nothing of this run is left, and nothing else was touched. What
-    could not be verified is among the problems.
+    `fleet` is what there is to do on a fleet's nodes; a local line has none. Raises RunError when
+    the line is served already (unless `replace`), when a node is not fit for it, when a rank ends,
+    lies or takes too long, or when the engine runs with other values than planned; then nothing of
+    this run is left, and nothing else was touched. What could not be verified is among the
+    problems.
     """
     grace = loaded.site.deadlines.stop_seconds
+    if fleet is not None:
+        watchers = (*fleet.watchers, *watchers)
     with contextlib.ExitStack() as launching:
         with store.lock():
             there = _refuse_running(plan, runner, store, replace)
-            if nodes is not None:
-                fleet_preflight(loaded, nodes)
+            looked = fleet.look(replacing=bool(there.running)) if fleet else {}
             _make_room(there, runner, store, grace)
             if plan.kind == "local":
                 preflight(plan)
             run = store.create(plan)
+            run.record(**looked)
             launching.enter_context(run.launching())
-            with _taken_down_on_error(runner, run, grace):
+            with _taken_down_on_error(loaded, plan, run, runner, fleet):
+                if fleet is not None:
+                    run.record(**fleet.free_memory())
                 # The workers first: the head gives up on peers that it cannot find.
                 runner.start(plan.ranks[1:], run.folder, key)
                 runner.start(plan.ranks[:1], run.folder, key)
-        with _taken_down_on_error(runner, run, grace):
-            return _watch(loaded, plan, run, runner, key, observe, watchers)
+        with _taken_down_on_error(loaded, plan, run, runner, fleet):
+            served = _watch(loaded, plan, run, runner, key, observe, watchers)
+    if fleet is not None:
+        fleet.keep_states()
+    return served
 
 
 @contextlib.contextmanager
-def _taken_down_on_error(runner: Runner, run: Run, grace: float) -> Iterator[None]:
-    """End the run when anything goes wrong with it, and say what could not be ended."""
+def _taken_down_on_error(
+    loaded: LoadedSite, plan: Plan, run: Run, runner: Runner, fleet: FleetStart | None
+) -> Iterator[None]:
+    """End the run when anything goes wrong with it, say why, and say what could not be ended."""
     try:
         yield
     except BaseException as error:
-        stopped = stop_run(runner, run, grace)
-        run.record(phase="failed", reason=str(error) or type(error).__name__)
-        if not stopped.unverified:
+        stopped = stop_run(runner, run, loaded.site.deadlines.stop_seconds)
+        # After the stop: all that the ranks have said is there.
+        told = _explained(loaded, plan, run, fleet, error) if isinstance(error, RunError) else error
+        run.record(phase="failed", reason=str(told) or type(told).__name__)
+        if told is error and not stopped.unverified:
             raise
-        raise RunError(*_problems(run, error), *stopped.unverified) from error
+        raise RunError(*_problems(run, told), *stopped.unverified) from error
+
+
+def _explained(
+    loaded: LoadedSite, plan: Plan, run: Run, fleet: FleetStart | None, error: RunError
+) -> RunError:
+    """Return the failure with the causes that ranks and GPU drivers told."""
+    fabric, nodes = loaded.site.fabric, [command.node for command in plan.ranks]
+    told = explained_failure(
+        error, nodes, lambda rank: log_end(run.folder, rank), fabric.topology if fabric else None
+    )
+    return RunError(*told.problems, *(fleet.complaints() if fleet else ()))
 
 
 def _problems(run: Run, error: BaseException) -> tuple[Problem, ...]:

@@ -15,8 +15,10 @@ from tetraspark.fleet.rank import RankState
 from tetraspark.fleet.run_files import read_progress
 from tetraspark.fleet.runner import Runner
 from tetraspark.line.api import Api, api_of
+from tetraspark.line.engine_facts import read_engine
 from tetraspark.line.engine_log import Line
 from tetraspark.line.failure import detail, first_failure
+from tetraspark.line.kv_pool import PoolUsage
 from tetraspark.line.log_tail import LogTail
 from tetraspark.line.run import RunStore
 from tetraspark.site.schema import Canary
@@ -32,7 +34,8 @@ SHOWN_CHARACTERS = 200
 class RankStatus:
     """One rank: alive or not, why, its receipts, and the last thing it said.
 
-    `collectives` is what its communicator last wrote, None without one.
+    `collectives` is what its communicator last wrote, None without one; `usage` is how full its
+    KV pool last was, None where its log tells no such thing.
     """
 
     rank: int
@@ -43,6 +46,7 @@ class RankStatus:
     receipts: tuple[str, ...]
     last_line: str
     collectives: dict[str, Any] | None
+    usage: PoolUsage | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class Status:
 
     `api` is the HTTP status of the model list, which the API process gives by itself; `health`
     that of /health, behind which the engine generates a token. `effective` is what the engine
-    said it runs with when the start ended, None when it did not come so far.
+    said it runs with when the start ended, None when it did not come so far. `tolerated` are the
+    failed checks that the start was told to go on despite.
     """
 
     line: str
@@ -65,6 +70,7 @@ class Status:
     canary_seconds: float | None
     effective: list[dict[str, Any]] | None
     ranks: tuple[RankStatus, ...]
+    tolerated: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, for `--json`."""
@@ -78,14 +84,20 @@ def read_status(
     run = store.latest()
     if run is None:
         never = "never served"
-        return Status(line, None, never, "down", never, None, None, None, None, None, ())
+        return Status(line, None, never, "down", never, None, None, None, None, None, (), [])
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
     states = runner.inspect(run.folder, nodes)
     tail = LogTail(run.folder, len(nodes))
-    tail.read_ends()
+    lines = tail.read_ends()
     ranks = tuple(
-        _rank(state, nodes[state.rank], tail, read_progress(run.folder, state.rank))
+        _rank(
+            state,
+            nodes[state.rank],
+            tail,
+            read_progress(run.folder, state.rank),
+            read_engine(line.text for line in lines if line.rank == state.rank).usage,
+        )
         for state in states
     )
     recorded = run.read()
@@ -111,11 +123,16 @@ def read_status(
         canary_seconds=seconds,
         effective=run.effective(),
         ranks=ranks,
+        tolerated=recorded.get("tolerated", []),
     )
 
 
 def _rank(
-    state: RankState, node: str, tail: LogTail, collectives: dict[str, Any] | None
+    state: RankState,
+    node: str,
+    tail: LogTail,
+    collectives: dict[str, Any] | None,
+    usage: PoolUsage | None,
 ) -> RankStatus:
     last = tail.last(state.rank)
     mine = (line for line in tail.lines if line.rank == state.rank)
@@ -135,6 +152,7 @@ def _rank(
         receipts=tuple(dict.fromkeys(one["tetraspark"] for one in receipts)),
         last_line=last.text[:SHOWN_CHARACTERS] if last else "",
         collectives=collectives,
+        usage=usage,
     )
 
 

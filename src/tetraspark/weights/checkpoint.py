@@ -84,6 +84,8 @@ def _size(node: str, found: Checkpoint) -> Check:
     size = sum(found.sizes.get(shard, 0) for shard in found.shards)
     total = index.total_size if isinstance(index, Index) else None
     wanted = "shards as large as the tensors that the index counts"
+    if not size:
+        return _failed(name, node, "0 bytes in the shards", wanted)
     if total is None:
         return Check(name, node, "ok", f"{size} bytes; no `total_size` to compare with", wanted)
     seen = f"{size} bytes in the shards, `total_size` {total}"

@@ -34,7 +34,7 @@ def parse_volume(said: Said) -> DockerVolume | None:
     try:
         (found,) = json.loads(said.stdout)
         labels = found.get("Labels") or {}
-        options = found.get("Options") or {}
+        options = dict((found.get("Options") or {}).items())
         return DockerVolume(found["Name"], found["Driver"], options, labels.get(LABEL))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"docker volume inspect said something else: {error}") from error

@@ -44,17 +44,19 @@ def make_base(
     name: str,
     architecture: str = ARCHITECTURE,
     more: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> str:
     """Publish the image in a registry's folder; returns the digest of its manifest.
 
     `more` are the texts of further files, which come in a layer of their own.
     """
+    environment = ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"]
     layers = [_layer(), *([_texts(more)] if more else [])]
     config = {
         "architecture": architecture,
         "os": "linux",
         "created": "2020-01-01T00:00:00Z",
-        "config": {"Env": ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"], "Cmd": ["/bin/sh"]},
+        "config": {"Env": environment, "Cmd": ["/bin/sh"], "Labels": labels},
         "rootfs": {"type": "layers", "diff_ids": [digest for _, digest in layers]},
         "history": [{"created": "2020-01-01T00:00:00Z", "created_by": "stand-in"}] * len(layers),
     }

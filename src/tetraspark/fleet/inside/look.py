@@ -23,7 +23,7 @@ REQUEST = "{}"
 MAX_BYTES = 65536
 MAX_HEADER = 100_000_000
 OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]')
-SECONDS = 4.0
+SECONDS = 9.0
 LISTEN = "0A"
 
 

@@ -1,0 +1,100 @@
+"""What a start does on the nodes of a fleet besides its ranks: look, make room, watch, explain."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from tetraspark.doctor.baseline import baseline_path, keep_baseline
+from tetraspark.errors import Problem
+from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.meminfo import GIB
+from tetraspark.line.driver_watch import DriverWatch
+from tetraspark.line.fleet_preflight import Preflight, fleet_preflight, require_tolerable
+from tetraspark.line.progress import Watcher
+from tetraspark.line.start_watch import EngineGuard, MemoryGuard
+from tetraspark.site.load import LoadedSite
+from tetraspark.weights.each_node import parted
+from tetraspark.weights.evict import Evicted, evict
+from tetraspark.weights.place import place_of
+
+
+class FleetStart:
+    """One start of a fleet's line, on the nodes that `nodes` reaches.
+
+    `despite` are the checks that may fail; raises UsageError for names that are none. `tell` gets
+    a line about what was done, `warn` what may hurt and ends nothing.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedSite,
+        nodes: NodeRunner,
+        despite: Collection[str] = (),
+        tell: Callable[[str], None] = lambda text: None,
+        warn: Callable[[Problem], None] = lambda problem: None,
+    ) -> None:
+        require_tolerable(despite)
+        self._loaded = loaded
+        self._nodes = nodes
+        self._despite = despite
+        self._tell = tell
+        self._warn = warn
+        self._found: Preflight | None = None
+        self._driver: DriverWatch | None = None
+        self.watchers: tuple[Watcher, ...] = (
+            MemoryGuard(loaded, nodes, warn),
+            EngineGuard(loaded),
+        )
+
+    def look(self, replacing: bool) -> dict[str, Any]:
+        """Examine the nodes; returns what the run's state is to tell of it.
+
+        `replacing` is for a line that runs and is about to make way. Raises RunError with every
+        failure that is not tolerated.
+        """
+        found = self._found = fleet_preflight(self._loaded, self._nodes, self._despite, replacing)
+        for check in (*found.tolerated, *found.doubts):
+            self._warn(check.problem)
+        return {"tolerated": [check.as_dict() for check in found.tolerated]}
+
+    def free_memory(self) -> dict[str, Any]:
+        """Give the checkpoint's page cache back, for the load; returns the nodes' MemFree, bytes.
+
+        A node where that fails is warned of. The kernel's log is looked at last, so that what the
+        driver says from now on is the start's.
+        """
+        place = place_of(self._loaded)
+        evicted, problems = parted(evict(place.path, self._nodes, place.holders, lambda one: None))
+        for problem in problems:
+            self._warn(problem)
+        if evicted:
+            self._tell(f"page cache of {place.path} given back: {_told(evicted.values())}")
+        self._driver = DriverWatch(self._nodes, place.nodes)
+        return {"mem_free": {node: _free(one) for node, one in evicted.items()}}
+
+    def complaints(self) -> list[Problem]:
+        """Return what the GPU drivers have found no memory for since `free_memory`."""
+        return self._driver.problems() if self._driver else []
+
+    def keep_states(self) -> None:
+        """Keep the states of the idle nodes, now that the line is ready, to compare with later."""
+        states = self._found.states if self._found else {}
+        if not states:
+            return
+        try:
+            keep_baseline(self._loaded.site.name, states)
+        except OSError as error:
+            path = str(baseline_path(self._loaded.site.name))
+            wanted = "the nodes' states kept, for HISTORY checks"
+            self._warn(Problem(path, f"cannot be written: {error}", wanted, f"ls -ld {path}; df"))
+
+
+def _free(one: Evicted) -> dict[str, int]:
+    return {"before": one.before["MemFree"], "after": one.after["MemFree"]}
+
+
+def _told(evicted: Iterable[Evicted]) -> str:
+    return ", ".join(
+        f"{one.node} MemFree {one.before['MemFree'] / GIB:.1f} -> "
+        f"{one.after['MemFree'] / GIB:.1f} GiB"
+        for one in evicted
+    )
