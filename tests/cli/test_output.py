@@ -40,3 +40,7 @@ def test_a_full_disk_is_told_with_what_to_look_at() -> None:
 def test_control_characters_are_shown_as_such() -> None:
     assert shown("a\x1b[31mb\x07\x9bc\n\td") == "a\\x1b[31mb\\x07\\x9bc\n\td"
     assert shown("é ✓ 漢") == "é ✓ 漢"
+
+
+def test_a_lone_surrogate_is_shown_as_such() -> None:
+    assert shown("a\ud800b") == "a\\ud800b"

@@ -41,9 +41,10 @@ class ClosedOutput(io.TextIOBase):
 def shown(text: str) -> str:
     """Return text of somebody else's with its control characters written out.
 
-    A terminal obeys them; line ends and tabs stay.
+    A terminal obeys them; line ends and tabs stay. So are lone surrogates, which no output takes.
     """
-    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    encodable = text.encode(errors="backslashreplace").decode()
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", encodable)
 
 
 def print_json(value: object) -> None:

@@ -83,6 +83,20 @@ for number in range(3, 20):
     except OSError: pass
 os._exit(0)
 """,
+    "writes lists": """
+import os
+for number in range(3, 20):
+    try: os.write(number, b'[]\\n' * 3)
+    except OSError: pass
+os._exit(0)
+""",
+    "writes pairs and nothing": """
+import os
+for number in range(3, 20):
+    try: os.write(number, b'[["value", [[]]]]\\nnull\\n7\\n')
+    except OSError: pass
+os._exit(0)
+""",
     "writes no UTF-8": """
 import os
 for number in range(3, 20):

@@ -70,6 +70,7 @@ def test_a_namespace_left_out_is_found(
          "fork_many"),
         ("        resource.setrlimit(getattr", "        getattr(resource, name) and (getattr",
          "use_memory"),
+        ("    refuse_calls()\n", "", "keep_memory"),
         ('mode=777,size={room}"', 'mode=777"', "fill_disk"),
         ("    lock(place)\n", "    os.chmod(view, 0o777)\n", "write_files"),
         ('os.execve(told["python"], argv, {', 'os.execve(told["python"], argv, {"SECRET": "1", ',

@@ -1,6 +1,7 @@
 """What is taken out of an answer, and code that cheats."""
 
 import math
+import time
 from typing import Any
 
 import pytest
@@ -31,6 +32,31 @@ ADD = BY_ID["CODE.001"]
 )
 def test_code_of_an_answer(text: str, code: str) -> None:
     assert code_of(text) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\n" * 60_000 + "b",
+        "```python\n" * 20_000,
+        "answer" + "\n" * 60_000,
+        "!" * 60_000,
+        "<think>" * 20_000,
+        "1,234" * 30_000,
+        "word-" * 30_000,
+    ],
+)
+def test_no_answer_takes_long_to_read(text: str) -> None:
+    began = time.monotonic()
+    for task in TASKS:
+        if task.kind != "CODE":
+            assert fault_of(task, without_thought(text), None)
+    code_of(text)
+    assert time.monotonic() - began < 5
+
+
+def test_a_boundless_answer_is_wrong() -> None:
+    assert fault_of(BY_ID["NUMBER.001"], "42 " * 100_000, None) == "an answer of 300000 characters"
 
 
 def test_thoughts_are_no_answer() -> None:

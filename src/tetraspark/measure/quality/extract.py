@@ -7,11 +7,10 @@ from typing import Any
 from tetraspark.measure.quality.numerals import numbers
 from tetraspark.measure.quality.task import Number
 
-FENCE = re.compile(
-    r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
-)
+FENCE = "```"
 THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-MARKED = re.compile(r"^\W*answer\W*:(.*)$", re.IGNORECASE | re.MULTILINE)
+# Within its line: what could run over the lines' ends would take quadratic time for many of them.
+MARKED = re.compile(r"^[^\w\n]*answer[^\w\n]*:(.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 def without_thought(text: str) -> str:
@@ -21,8 +20,8 @@ def without_thought(text: str) -> str:
 
 def code_of(text: str) -> str:
     """Return the code: that of the only fenced block, or the last of several, or all of it."""
-    blocks = FENCE.findall(text)
-    return str(blocks[-1][1]) if blocks else text
+    blocks = _blocks(text)
+    return blocks[-1] if blocks else text
 
 
 def json_of(text: str) -> Any:
@@ -30,9 +29,9 @@ def json_of(text: str) -> Any:
 
     Raises ValueError when there is none.
     """
-    blocks = FENCE.findall(text)
+    blocks = _blocks(text)
     if blocks:
-        return _strict(blocks[0][1])
+        return _strict(blocks[0])
     begins = [place for place in (text.find("{"), text.find("[")) if place >= 0]
     if not begins:
         raise ValueError("no JSON value")
@@ -52,6 +51,22 @@ def number_of(text: str, prompt: str, rule: Number) -> float:
         asked = {abs(number) for number in numbers(prompt)}
         found = [number for number in found if abs(number) not in asked]
     return _only(found)
+
+
+def _blocks(text: str) -> list[str]:
+    """Return what is in the fenced blocks; one that is not closed is none."""
+    found: list[str] = []
+    begun: list[str] | None = None
+    for line in text.split("\n"):
+        mark = line.strip(" \t")
+        if begun is None:
+            begun = [] if mark.startswith(FENCE) else None
+        elif mark == FENCE:
+            found.append("".join(begun))
+            begun = None
+        else:
+            begun.append(f"{line}\n")
+    return found
 
 
 def _only(found: list[float]) -> float:

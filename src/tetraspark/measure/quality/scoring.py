@@ -15,6 +15,8 @@ from tetraspark.measure.quality.sandbox import Ran
 from tetraspark.measure.quality.task import Call, Code, Format, Json, Number, Task
 
 NEAR = 1e-9
+LONGEST = 200_000
+"""Characters of an answer that are looked at: no task asks for a hundredth of it."""
 
 
 def fault_of(task: Task, answer: str, sandbox: Proven | None) -> str | None:
@@ -24,6 +26,8 @@ def fault_of(task: Task, answer: str, sandbox: Proven | None) -> str | None:
     """
     if not answer:
         return "no answer"
+    if len(answer) > LONGEST:
+        return f"an answer of {len(answer)} characters"
     match task.scorer:
         case Code() as code:
             if sandbox is None:
@@ -65,21 +69,19 @@ def _fault_of_run(code: Code, ran: Ran) -> str | None:
     if ran.late:
         return "it did not end in time"
     try:
-        told = [json.loads(line) for line in ran.output.splitlines()]
+        told = [{**json.loads(line)} for line in ran.output.splitlines()]
         if told and "failed" in told[0]:
             return f"it fails: {told[0]['failed']}"
         if len(told) != len(code.calls):
             return f"it ended after {len(told)} of {len(code.calls)} calls"
         wrong = [
-            (call, one) for call, one in zip(code.calls, told, strict=True) if not _fits(call, one)
+            f"{call.expression}: {one.get('said') or json.dumps(one.get('value'))}"
+            for call, one in zip(code.calls, told, strict=True)
+            if not _fits(call, one)
         ]
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return "it wrote where its results are told"
-    if not wrong:
-        return None
-    call, one = wrong[0]
-    seen = one.get("said") or json.dumps(one.get("value"))
-    return f"{call.expression}: {seen}"[:300]
+    return wrong[0][:300] if wrong else None
 
 
 def _fits(call: Call, told: Mapping[str, Any]) -> bool:

@@ -23,6 +23,17 @@ MNT_DETACH = 2
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 RDONLY_NOSUID_NODEV = 1 | 2 | 4
+# Memory that no limit of a process counts: shmget(2) and memfd_create(2), and the queues and
+# semaphores of System V, whose objects outlive who made them.
+REFUSED_CALLS = {
+    "x86_64": (0xC000003E, (29, 319, 68, 64)),
+    "aarch64": (0xC00000B7, (194, 279, 186, 190)),
+}
+"""Architecture of audit.h, and the numbers of shmget, memfd_create, msgget and semget."""
+X32_CALLS = 0x40000000
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+SECCOMP_ALLOW, SECCOMP_ERRNO = 0x7FFF0000, 0x00050000
+BPF_LOAD, BPF_EQUAL, BPF_AT_LEAST, BPF_RETURN = 0x20, 0x15, 0x35, 0x06
 SYS_KEYCTL = {"x86_64": 250, "aarch64": 219}
 KEYCTL_JOIN_SESSION_KEYRING = 1
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
@@ -101,6 +112,43 @@ def leave_keys() -> None:
         check(joined, "keyctl")
 
 
+class Instruction(ctypes.Structure):
+    """`struct sock_filter` of the kernel's headers."""
+
+    _fields_ = (
+        ("code", ctypes.c_uint16),
+        ("then", ctypes.c_uint8),
+        ("otherwise", ctypes.c_uint8),
+        ("value", ctypes.c_uint32),
+    )
+
+
+class Filter(ctypes.Structure):
+    """`struct sock_fprog`."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("first", ctypes.POINTER(Instruction)))
+
+
+def refuse_calls() -> None:
+    """Refuse REFUSED_CALLS for good with EPERM, and every call by another architecture's table."""
+    machine = os.uname().machine
+    if machine not in REFUSED_CALLS:
+        raise OSError(errno.ENOSYS, f"seccomp on {machine}: not known here")
+    architecture, calls = REFUSED_CALLS[machine]
+    tests = [(BPF_AT_LEAST, X32_CALLS), *((BPF_EQUAL, call) for call in calls)]
+    refusal = len(tests) + 1
+    program = [
+        (BPF_LOAD, 0, 0, 4),
+        (BPF_EQUAL, 0, refusal + 1, architecture),
+        (BPF_LOAD, 0, 0, 0),
+        *((code, refusal - 1 - place, 0, value) for place, (code, value) in enumerate(tests)),
+        (BPF_RETURN, 0, 0, SECCOMP_ALLOW),
+        (BPF_RETURN, 0, 0, SECCOMP_ERRNO | errno.EPERM),
+    ]
+    told = Filter(len(program), (Instruction * len(program))(*program))
+    check(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(told), 0, 0), "seccomp")
+
+
 def become(uid: int | None, limits: Mapping[str, int]) -> None:
     """Give up every power; `uid` is None in a user namespace, whose own root has none outside."""
     leave_keys()
@@ -113,6 +161,7 @@ def become(uid: int | None, limits: Mapping[str, int]) -> None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    refuse_calls()
 
 
 def start(told: Mapping[str, Any], failed: int) -> None:

@@ -143,6 +143,19 @@ def use_memory(asked: Asked) -> str | None:
     return f"{len(held)} bytes of memory"
 
 
+def keep_memory(asked: Asked) -> str | None:
+    """Get memory that no process holds: of System V, or a file without a name."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.shmget(0, ctypes.c_size_t(4096), 0o1600) >= 0:
+        return "shared memory of System V"
+    if libc.msgget(0, 0o1600) >= 0 or libc.semget(0, 1, 0o1600) >= 0:
+        return "a queue or a semaphore of System V"
+    with contextlib.suppress(OSError):
+        os.close(os.memfd_create(MINE))
+        return "a file in memory"
+    return None
+
+
 def fill_disk(asked: Asked) -> str | None:
     """Write more than there is room for."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -193,6 +206,7 @@ ATTEMPTS = (
     gain_powers,
     see_environment,
     use_memory,
+    keep_memory,
     fill_disk,
     fork_many,
 )
