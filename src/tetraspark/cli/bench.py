@@ -11,6 +11,7 @@ from tetraspark.cli.bench_prefill import prefill
 from tetraspark.cli.bench_transport import transport
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line
 from tetraspark.cli.output import err, out, print_json
+from tetraspark.line.make_plan import make_plan
 from tetraspark.line.plan import Plan
 from tetraspark.measure.serving import require_idle, served
 from tetraspark.measure.start import StartReport, measure_start, report
@@ -37,7 +38,7 @@ def start(
 ) -> None:
     """Measure the cold start up to the first token, beside the engine's own import time."""
     line = open_local_line(site)
-    plan = line.plan()
+    plan = make_plan(line.loaded, line.launch())
     require_idle(plan, line.runner, line.store)
     samples = []
     with err.status("measuring") as spinner:

@@ -17,8 +17,7 @@ from tetraspark.fleet.runner import Runner
 from tetraspark.fleet.ssh import SshRunner
 from tetraspark.line.api import read_key
 from tetraspark.line.fleet_launch import launch_of
-from tetraspark.line.make_plan import make_plan
-from tetraspark.line.plan import Plan
+from tetraspark.line.launch import Launch
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import LoadedSite, load_site
 
@@ -43,10 +42,13 @@ class OpenLine:
     runner: Runner
     nodes: SshRunner | None = None
 
-    def plan(self) -> Plan:
-        """Plan what to serve now; of a fleet, every node is looked at first."""
-        launch = None if self.nodes is None else launch_of(self.loaded, self.nodes)
-        return make_plan(self.loaded, launch)
+    def launch(self) -> Launch | None:
+        """Look at every node of a fleet, and tell what may hurt; a local line needs no looking."""
+        if self.nodes is None:
+            return None
+        launch = launch_of(self.loaded, self.nodes)
+        print_problems(launch.warnings, "warning", "yellow")
+        return launch
 
     def key(self) -> str | None:
         """Return the API key. Raises UsageError for a file that cannot be trusted."""

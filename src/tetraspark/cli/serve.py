@@ -14,6 +14,7 @@ from tetraspark.doctor.choice import listed
 from tetraspark.errors import Problem, UsageError
 from tetraspark.line.fleet_preflight import DESPITE
 from tetraspark.line.fleet_start import FleetStart
+from tetraspark.line.make_plan import make_plan
 from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
@@ -41,7 +42,7 @@ def serve(
     with open_line(site) as line:
         start = _fleet_start(line, listed(despite or ()))
         if dry_run:
-            planned = line.plan()
+            planned = make_plan(line.loaded, line.launch())
             print_json(planned.as_dict()) if json else print_plan(planned)
             return
         try:
@@ -76,7 +77,10 @@ def _warn(problem: Problem) -> None:
 def _serve(line: OpenLine, replace: bool, start: FleetStart | None) -> Served:
     key = line.key()
     with err.status("looking at the nodes") as spinner:
-        planned = line.plan()
+        launch = line.launch()
+        planned = make_plan(line.loaded, launch)
+        if start is not None and launch is not None and launch.nccl is not None:
+            start.watch_nccl(planned, launch.nccl)
         spinner.update(f"examining and starting {len(planned.ranks)} ranks")
         return serve_line(
             line.loaded,

@@ -16,6 +16,7 @@ COLOURS = {
     "degraded": "red",
     "wedged": "red",
     "down": "red",
+    "unknown": "yellow",
 }
 
 

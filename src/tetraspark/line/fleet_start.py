@@ -5,10 +5,13 @@ from typing import Any
 
 from tetraspark.doctor.baseline import baseline_path, keep_baseline
 from tetraspark.errors import Problem
+from tetraspark.fabric.nccl_profile import NcclProfile
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.meminfo import GIB
 from tetraspark.line.driver_watch import DriverWatch
 from tetraspark.line.fleet_preflight import Preflight, fleet_preflight, require_tolerable
+from tetraspark.line.nccl_guard import NcclGuard
+from tetraspark.line.plan import Plan
 from tetraspark.line.progress import Watcher
 from tetraspark.line.start_watch import EngineGuard, MemoryGuard
 from tetraspark.site.load import LoadedSite
@@ -40,10 +43,11 @@ class FleetStart:
         self._warn = warn
         self._found: Preflight | None = None
         self._driver: DriverWatch | None = None
-        self.watchers: tuple[Watcher, ...] = (
-            MemoryGuard(loaded, nodes, warn),
-            EngineGuard(loaded),
-        )
+        self.watchers: list[Watcher] = [MemoryGuard(loaded, nodes, warn), EngineGuard(loaded)]
+
+    def watch_nccl(self, plan: Plan, profile: NcclProfile) -> None:
+        """Look into every container once its rank listens: is NCCL what the profile wants?"""
+        self.watchers.append(NcclGuard(self._nodes, plan, profile, self._warn))
 
     def look(self, replacing: bool) -> dict[str, Any]:
         """Examine the nodes; returns what the run's state is to tell of it.

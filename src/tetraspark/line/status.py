@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tetraspark.errors import RunError
 from tetraspark.fleet.rank import RankState
 from tetraspark.fleet.run_files import read_progress
-from tetraspark.fleet.runner import Runner
+from tetraspark.fleet.runner import Present, Runner
 from tetraspark.line.api import Api, api_of
 from tetraspark.line.engine_facts import read_engine
 from tetraspark.line.engine_log import Line
@@ -23,7 +23,8 @@ from tetraspark.line.log_tail import LogTail
 from tetraspark.line.run import RunStore
 from tetraspark.site.schema import Canary
 
-Verdict = Literal["ready", "starting", "degraded", "wedged", "down"]
+Verdict = Literal["ready", "starting", "degraded", "wedged", "down", "unknown"]
+NEVER = "never served"
 # The engine's health endpoints generate a token and look for it after one second.
 HEALTH_SECONDS = 2.5
 MODELS_SECONDS = 1.0
@@ -77,14 +78,25 @@ class Status:
         return asdict(self)
 
 
+def judge_without_run(there: Present) -> tuple[Verdict, str]:
+    """Say what there is of a line that this machine has no run of: others may have started it."""
+    if there.running:
+        runs = ", ".join(there.runs)
+        return "unknown", f"{NEVER} from this machine, and run {runs} lives: ask where it began"
+    if there.unseen:
+        asked = "; ".join(one.where for one in there.unseen)
+        return "unknown", f"{NEVER} from this machine, and not all nodes could be asked: {asked}"
+    return "down", NEVER
+
+
 def read_status(
     line: str, runner: Runner, store: RunStore, key: str | None, canary: Canary, deadline: float
 ) -> Status:
     """Look at the newest run of a line; the canary has `deadline` seconds."""
     run = store.latest()
     if run is None:
-        never = "never served"
-        return Status(line, None, never, "down", never, None, None, None, None, None, (), [])
+        verdict, reason = judge_without_run(runner.present(store.root))
+        return Status(line, None, NEVER, verdict, reason, None, None, None, None, None, (), [])
     plan = run.plan()
     nodes = [command["node"] for command in plan["ranks"]]
     states = runner.inspect(run.folder, nodes)
