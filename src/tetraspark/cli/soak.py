@@ -19,13 +19,14 @@ from tetraspark.cli.endpoint import (
 )
 from tetraspark.cli.lengths import length_of
 from tetraspark.cli.line import Json, OpenLine
-from tetraspark.cli.output import err, out, print_json, shown
+from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.errors import Problem
 from tetraspark.fleet.run_files import read_progress
 from tetraspark.measure.corpus import library, of_file
 from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of_ranks
 from tetraspark.measure.sized import measure_density
-from tetraspark.measure.soak import Counters, SoakPlan, SoakReport, Wave
+from tetraspark.measure.soak import FAILED_WAVES, Counters, SoakPlan, SoakReport, Wave
 from tetraspark.measure.soak import soak as soak_waves
 
 
@@ -47,6 +48,10 @@ def soak(
     equal_repeats: Annotated[
         bool, typer.Option("--equal-repeats", help="Fail when greedy repeats differ.")
     ] = False,
+    late_peers: Annotated[
+        bool,
+        typer.Option("--late-peers", help="Fail when a peer was late; always so with a fleet."),
+    ] = False,
     text: TextFile = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of texts and prompts.")] = 0,
     timeout: Annotated[
@@ -66,13 +71,18 @@ def soak(
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("soak", total=minutes * 60)
         counters = _counters(measured.line)
+        before = counters()
         for wave in soak_waves(endpoint.api, plan, corpus, density, counters):
             waves.append(wave)
             progress.update(
                 task, completed=wave.began + wave.seconds, description=f"wave {wave.number}"
             )
-    names = errors_of(waves[-1].counters) if waves else ()
-    found = SoakReport(tuple(waves), names, equal_repeats)
+    line = measured.line
+    late = late_peers or (line is not None and line.loaded.site.kind == "fleet")
+    names = errors_of(
+        dict.fromkeys([*before, *(name for one in waves for name in one.counters)]), late
+    )
+    found = SoakReport(tuple(waves), before, names, equal_repeats)
     about = endpoint.about("soak")
     report = {
         "about": about.as_dict(),
@@ -87,6 +97,10 @@ def soak(
     else:
         out.print(about_line(about), markup=False)
         _print(found)
+    if found.given_up and line is not None:
+        seen = f"every request of the last {FAILED_WAVES} waves failed"
+        fix = f"tetraspark status --site {line.loaded.path}"
+        print_problems([Problem(endpoint.api.url, seen, "a line that answers", fix)])
     if found.faults:
         raise typer.Exit(1)
 
@@ -109,14 +123,16 @@ def _counters(line: OpenLine | None) -> Callable[[], Counters]:
 
 def _print(found: SoakReport) -> None:
     told = found.as_dict()
-    out.print(
-        f"{len(found.waves)} waves, {told['requests']} requests, "
-        f"{told['tokens_per_second']:.1f} tok/s (median of waves; "
-        f"{told['slowest']:.1f} to {told['fastest']:.1f})"
-    )
+    rate = "no tokens"
+    if told["tokens_per_second"] is not None:
+        rate = (
+            f"{told['tokens_per_second']:.1f} tok/s (median of waves; "
+            f"{told['slowest']:.1f} to {told['fastest']:.1f})"
+        )
+    out.print(f"{len(found.waves)} waves, {told['requests']} requests, {rate}")
     out.print(f"greedy repeats that differed: {found.differing}")
     grown = {name: value for name, value in found.growth.items() if value}
     for name, value in grown.items():
-        out.print(f"{name}: {value:+g} from the first wave to the last", markup=False)
+        out.print(f"{name}: {value:+g} from before the first wave to the last", markup=False)
     for fault in found.faults:
         out.print(f"fault: {shown(fault)}", markup=False)

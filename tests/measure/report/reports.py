@@ -119,7 +119,7 @@ def soak(**more: Any) -> dict[str, Any]:
         )
         for number in range(12)
     )
-    found = SoakReport(waves, ("rank0.failed",), False)
+    found = SoakReport(waves, waves[0].counters, ("rank0.failed",), False)
     return {
         "about": said("soak", **more),
         "plan": asdict(SoakPlan(6, 4, 48, 1024, 0, 60)),

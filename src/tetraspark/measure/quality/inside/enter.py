@@ -145,7 +145,8 @@ def refuse_calls() -> None:
         (BPF_RETURN, 0, 0, SECCOMP_ALLOW),
         (BPF_RETURN, 0, 0, SECCOMP_ERRNO | errno.EPERM),
     ]
-    told = Filter(len(program), (Instruction * len(program))(*program))
+    filled = (Instruction * len(program))(*(Instruction(*one) for one in program))
+    told = Filter(len(program), filled)
     check(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(told), 0, 0), "seccomp")
 
 
