@@ -1,5 +1,6 @@
 """A server that streams what it is told to: for rules that no honest server would break."""
 
+import contextlib
 import json
 import re
 import threading
@@ -17,7 +18,9 @@ from tetraspark.line.api import Api
 class Script:
     """How a request is answered: pieces of so many tokens, `delay` seconds between them.
 
-    With `reply`, the pieces are the words of what it returns for a prompt.
+    With `reply`, the pieces are the words of what it returns for a prompt. A server that `obeys`
+    keeps to `max_tokens`. With `burst`, all is held back for so many seconds. `lines` are sent in
+    place of everything else; with `drip`, a comment so often, without end. `get` answers a GET.
     """
 
     pieces: int = 8
@@ -32,6 +35,12 @@ class Script:
     prompt_tokens: int | None = None
     reply: Callable[[str], str] | None = None
     finish: str = "length"
+    obeys: bool = True
+    reasons: bool = False
+    burst: float = 0
+    lines: tuple[str, ...] | None = None
+    drip: float = 0
+    get: tuple[int, str] = (404, "")
 
     def texts(self, prompt: str) -> list[str]:
         """Return the pieces of the answer to a prompt."""
@@ -60,8 +69,10 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.send_response(404)
+        status, text = self.server.script.get
+        self.send_response(status)
         self.end_headers()
+        self.wfile.write(text.encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -70,17 +81,29 @@ class Handler(BaseHTTPRequestHandler):
         script = self.server.script
         # Four characters a token, unless the script lies.
         tokens = len(prompt) // 4 if script.prompt_tokens is None else script.prompt_tokens
-        with self.server.free:
-            self.answer(replace(script, prompt_tokens=tokens), script.texts(prompt))
+        texts = script.texts(prompt)
+        if script.obeys:
+            texts = texts[: max(body["max_tokens"] // script.tokens_a_piece, 1)]
+        with self.server.free, contextlib.suppress(ConnectionError):
+            self.answer(replace(script, prompt_tokens=tokens), texts)
 
     def answer(self, script: Script, texts: list[str]) -> None:
         self.send_response(script.status)
         self.end_headers()
+        if script.lines is not None:
+            self.wfile.write("".join(f"{line}\n\n" for line in script.lines).encode())
+            return
+        while script.drip:
+            self.wfile.write(b": nothing\n")
+            self.wfile.flush()
+            time.sleep(script.drip)
+        time.sleep(script.burst)
         for number, text in enumerate(texts, 1):
             time.sleep(script.delay)
             count = number * script.tokens_a_piece
             usage = self.usage(script, count) if script.continuous and script.usage else None
-            self.event({"choices": [{"delta": {"content": text}}], "usage": usage})
+            name = "reasoning_content" if script.reasons else "content"
+            self.event({"choices": [{"delta": {name: text}}], "usage": usage})
         if script.cut:
             return
         self.event({"choices": [{"delta": {}, "finish_reason": script.finish}]})

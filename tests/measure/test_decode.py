@@ -1,5 +1,6 @@
 """The rules by which a decode cell is believed, on traces and on servers that break them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -88,7 +89,7 @@ def one(script: Script, concurrency: int = 1) -> list[Trace]:
         def send(text: str, tokens: int, sampling: Sampling) -> Trace:
             return ask(server.api, text, tokens, sampling, 10)
 
-        return together(send, [f"{number}" for number in range(concurrency)], 8, GREEDY)
+        return together(send, [f"{number}" for number in range(concurrency)], 64, GREEDY)
 
 
 def test_tokens_come_from_usage_and_not_from_pieces() -> None:
@@ -133,9 +134,132 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
     assert found.error.startswith("ConnectError")
 
 
+def said(*lines: str, max_tokens: int = 64, key: str | None = None) -> Trace:
+    """What a request shows of a server that sends these lines."""
+    with serving(Script(lines=lines)) as server:
+        return ask(replace(server.api, key=key), "hello", max_tokens, timeout=5)
+
+
+END = 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}'
+WORD = 'data: {"choices": [{"delta": {"content": "word"}}]}'
+
+
+def test_a_stream_that_was_held_back_is_no_decoding() -> None:
+    found = one(Script(pieces=32, delay=0.001, burst=0.5))
+    (fault,) = judge(found, 1).faults
+    assert fault.startswith("the pieces came all at once: 0.0")
+
+
+def test_bursts_are_no_decoding() -> None:
+    """Half of the answer at once, and half later: the rate between is nobody's."""
+    halves = [*(n / 1e4 for n in range(50)), *(5 + n / 1e4 for n in range(50))]
+    pieces = tuple(Piece(at, "x", count) for count, at in enumerate(halves, 1))
+    late = replace(trace(0, 10, 50), pieces=(Piece(0, "x", 1), *pieces[80:]), completion_tokens=100)
+    (fault,) = faults([late], 1)
+    assert fault == "the pieces came all at once: 99 of 99 tokens within 0.50 of 5.00 s"
+
+
+def test_few_tokens_in_the_window_are_no_number() -> None:
+    (fault,) = faults([trace(0, 10, 8)], 1)
+    assert fault == "7 tokens in the common window, where 8 say something"
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_more_tokens_than_were_asked_for_are_an_error(counted: bool) -> None:
+    (found,) = one(Script(pieces=100, delay=0, obeys=False, continuous=counted))
+    assert found.error is not None
+    assert found.error.endswith(" tokens, where 64 were asked for")
+
+
+def test_an_answer_without_end_is_ended() -> None:
+    found = said(*[WORD] * 1000, max_tokens=2)
+    assert found.error == "13 pieces for at most 2 tokens"
+    with serving(Script(drip=0.05)) as server:
+        found = ask(server.api, "hello", 2, timeout=0.3)
+    assert found.error == "the answer does not end: the request's time is over"
+
+
+@pytest.mark.parametrize("value", ["NaN", '"many"', "-1", "{}", "1e400", "true", "9" * 5000, "1.5"])
+@pytest.mark.parametrize("key", ["completion_tokens", "prompt_tokens"])
+def test_a_usage_that_is_no_count_is_told(key: str, value: str) -> None:
+    found = said(WORD, f'data: {{"usage": {{"{key}": {value}}}}}', END)
+    assert found.error is not None
+    assert found.error.startswith((f"usage.{key} is ", "an event that is no JSON"))
+    assert (found.prompt_tokens, found.completion_tokens) == (None, None)
+
+
+def test_negative_cached_tokens_are_told() -> None:
+    usage = '{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": -5}}'
+    assert said(WORD, f'data: {{"usage": {usage}}}', END).error == "usage.cached_tokens is -5"
+
+
+@pytest.mark.parametrize(
+    ("counts", "fault"),
+    [
+        ((1, 40, 2), "the server's count of tokens went down within an answer"),
+        (tuple(range(60, 90)), "the server's count of tokens went down within an answer"),
+        (range(1, 21), "the server counted 20 tokens with the last piece, and 50 then"),
+    ],
+)
+def test_counts_of_pieces_that_contradict_the_last_are_told(
+    counts: Sequence[int], fault: str
+) -> None:
+    pieces = tuple(Piece(at / 10, "x", count) for at, count in enumerate(counts))
+    assert fault in faults([replace(trace(0, 10, 50), pieces=pieces)], 1)
+
+
+def test_reasoning_is_told_apart_by_either_name() -> None:
+    for name in ("reasoning", "reasoning_content"):
+        found = said(f'data: {{"choices": [{{"delta": {{"{name}": "hm"}}}}]}}', WORD, END)
+        assert (found.error, found.text, found.answer) == (None, "hmword", "word")
+
+
+def test_no_text_at_all_is_a_fault() -> None:
+    assert "a request brought no first token" in faults([said(END)], 1)
+
+
+def test_an_aborted_answer_is_an_error() -> None:
+    assert said(WORD, END.replace("stop", "abort")).error == "the finish reason is 'abort'"
+
+
+def test_done_ends_the_request_and_no_error_is_none() -> None:
+    found = said('data: {"error": null}', WORD, END, "data: [DONE]", 'data: {"error": "late"}')
+    assert (found.error, found.text) == (None, "word")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "data: " + "[" * 100_000,
+        "data: 5",
+        "data: {",
+        'data: {"choices": 7}',
+        'data: {"choices": [3]}',
+        'data: {"choices": [{"delta": 4}]}',
+        'data: {"choices": [{"delta": {"content": {}}}]}',
+        'data: {"choices": [{"delta": {}, "finish_reason": ["stop"]}]}',
+        'data: {"usage": []}',
+        'data: {"error": {"message": "no"}}',
+    ],
+)
+def test_a_malformed_answer_is_an_error_and_no_traceback(line: str) -> None:
+    assert said(WORD, line).error
+
+
+def test_the_key_stands_in_no_error() -> None:
+    found = said('data: {"error": "bad key sk-secret-1"}', key="sk-secret-1")
+    assert found.error == "the server says bad key (the API key)"
+
+
+def test_a_path_without_v1_is_hinted_at() -> None:
+    with serving(Script(status=404, pieces=0)) as server:
+        found = ask(replace(server.api, url=server.api.root), "hello", 4, timeout=5)
+    assert str(found.error).endswith("(the URL does not end with /v1)")
+
+
 def test_every_request_begins_otherwise_and_warm_up_is_dropped() -> None:
     plan = replace(
-        DEFAULT, kinds=("json", "code"), concurrencies=(1, 3), rounds=2, warm_up=1, max_tokens=8
+        DEFAULT, kinds=("json", "code"), concurrencies=(1, 3), rounds=2, warm_up=1, max_tokens=32
     )
     with serving(Script(pieces=25, delay=0.02)) as server:
         cells = list(measure_decode(server.api, plan, lambda: 2.5))

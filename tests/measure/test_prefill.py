@@ -8,7 +8,7 @@ import pytest
 from tests.measure.synthetic import Script, serving
 from tetraspark.errors import RunError, UsageError
 from tetraspark.measure.corpus import Corpus, filler, is_filler, library, of_file
-from tetraspark.measure.needle import Needle, haystack, phrase_of
+from tetraspark.measure.needle import Needle, haystack, measure_needle, phrase_of
 from tetraspark.measure.prefill import judge, measure_prefill
 from tetraspark.measure.sized import Density, measure_density
 from tetraspark.measure.stream import Piece, Trace
@@ -122,6 +122,44 @@ def test_the_phrase_stands_at_its_depth(depth: float) -> None:
 def test_a_phrase_is_found_whole_or_not(answer: str, error: str | None, found: bool) -> None:
     case = Needle(4096, 0.5, "amber falcon 42", answer, 4000, 0, 1.0, error)
     assert case.found is found
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "amber falcon 421",
+        "clamber falcon 42",
+        "amber falcon 42.5",
+        "amber falcon 42\n\nThe text",
+        "amber falcon 42 and " * 20,
+    ],
+)
+def test_a_phrase_within_something_longer_is_not_found(answer: str) -> None:
+    case = Needle(4096, 0.5, "amber falcon 42", answer, 4000, 0, 1.0, None)
+    assert not case.found
+
+
+def test_a_text_of_another_length_finds_nothing() -> None:
+    case = Needle(131072, 0.5, "amber falcon 42", "amber falcon 42", 4000, 0, 1.0, None)
+    assert (case.found, case.faults) == (False, ("4000 tokens, not about 131072",))
+
+
+def test_a_phrase_in_the_reasoning_is_no_answer() -> None:
+    corpus = Corpus("small", tuple(f"paragraph {number} " * 20 for number in range(20)))
+
+    def phrase(text: str) -> str:
+        return text.partition("key phrase is ")[2].partition(".")[0] + " "
+
+    with serving(Script(reply=phrase, delay=0, finish="stop")) as server:
+        found = list(measure_needle(server.api, corpus, (512,), (0.5,), 1, 0, 5))
+    with serving(Script(reply=phrase, delay=0, finish="stop", reasons=True)) as server:
+        thought = list(measure_needle(server.api, corpus, (512,), (0.5,), 1, 0, 5))
+    assert ([case.found for case in found], [case.found for case in thought]) == ([True], [False])
+
+
+def test_no_text_is_no_first_token() -> None:
+    silent = replace(SOUND, pieces=())
+    assert judge(silent, 4096, "real", LIBRARY.text(500, 1)).faults == ("no first token",)
 
 
 def test_phrases_differ_by_case() -> None:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -12,13 +13,16 @@ from tetraspark.cli.endpoint import (
     MeasuredSite,
     Model,
     OutFile,
+    Seed,
     Url,
     open_endpoint,
+    seed_of,
 )
 from tetraspark.cli.line import Json
-from tetraspark.cli.output import err, out, print_json
-from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.cli.output import err, out
+from tetraspark.cli.report_file import about_line, conclude, safe
 from tetraspark.errors import Problem, UsageError
+from tetraspark.measure.about import About
 from tetraspark.measure.decode import Cell, DecodePlan, measure_decode
 from tetraspark.measure.endpoint import Endpoint
 from tetraspark.measure.prompts import KINDS, Kind
@@ -43,10 +47,10 @@ def decode(
     sampling: Annotated[
         str, typer.Option("--sampling", help="greedy, sampled or both.")
     ] = "greedy",
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=8, help="A request.")] = 256,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=16, help="A request.")] = 256,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measured, a cell.")] = 3,
     warm_up: Annotated[int, typer.Option("--warm-up", min=0, help="Dropped, a cell.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the marks that begin prompts.")] = 0,
+    seed: Seed = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
     ] = 600.0,
@@ -61,23 +65,22 @@ def decode(
         max_tokens=max_tokens,
         rounds=rounds,
         warm_up=warm_up,
-        seed=seed,
+        seed=seed_of(seed),
         timeout=timeout,
     )
     endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     cells = _measured(endpoint, plan)
     changed = endpoint.changed()
+    about = endpoint.about("decode")
     report = {
-        "about": endpoint.about("decode").as_dict(),
+        "about": about.as_dict(),
         "plan": plan,
         "cells": [cell.as_dict() for cell in cells],
         "changed_settings": changed,
         "ok": all(cell.valid for cell in cells) and not changed,
     }
-    written = write_report(report, out_file)
-    print_json(written) if json else _print(endpoint, cells, changed)
-    if not report["ok"]:
-        raise typer.Exit(1)
+    key = endpoint.api.key
+    conclude(report, out_file, json, key, lambda: _print(about, cells, changed))
 
 
 def _measured(endpoint: Endpoint, plan: DecodePlan) -> list[Cell]:
@@ -90,8 +93,8 @@ def _measured(endpoint: Endpoint, plan: DecodePlan) -> list[Cell]:
     return cells
 
 
-def _print(endpoint: Endpoint, cells: list[Cell], changed: list[str]) -> None:
-    out.print(about_line(endpoint.about("decode")), markup=False)
+def _print(about: About, cells: list[Cell], changed: list[str]) -> None:
+    out.print(about_line(about), markup=False)
     table = Table("text", "sampling", "at once", "tok/s", "spread", "first token, s", "", box=None)
     for cell in cells:
         firsts = sorted(second for one in cell.rounds for second in one.first_token_seconds)
@@ -102,13 +105,13 @@ def _print(endpoint: Endpoint, cells: list[Cell], changed: list[str]) -> None:
             "-" if cell.tokens_per_second is None else f"{cell.tokens_per_second:.1f}",
             "-" if cell.spread is None else f"{cell.spread:.0%}",
             f"{firsts[len(firsts) // 2]:.2f}" if firsts else "-",
-            "; ".join(("invalid", *cell.faults)) if cell.faults else "",
+            escape(safe("; ".join(("invalid", *cell.faults)))) if cell.faults else "",
         )
     out.print(table)
-    if not all(cell.counted for cell in cells):
+    if any(not cell.counted and one.completion_tokens for cell in cells for one in cell.rounds):
         out.print("this server counts tokens at the end only: within answers they are by length")
     for text in changed:
-        out.print(f"changed since the start: {text}", markup=False)
+        out.print(f"changed since the start: {safe(text)}", markup=False)
 
 
 def _kinds(text: str) -> tuple[Kind, ...]:

@@ -1,9 +1,12 @@
 """`tetraspark bench prefill`: tokens a second until the first token, by length."""
 
+import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -13,13 +16,15 @@ from tetraspark.cli.endpoint import (
     MeasuredSite,
     Model,
     OutFile,
+    Seed,
     Url,
     open_endpoint,
+    seed_of,
 )
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
-from tetraspark.cli.output import err, out, print_json
-from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.cli.output import err, out
+from tetraspark.cli.report_file import about_line, conclude, safe
 from tetraspark.measure.corpus import library, of_file
 from tetraspark.measure.prefill import Row, Text, measure_prefill
 
@@ -43,7 +48,7 @@ def prefill(
         bool, typer.Option("--filler", help="Measure filler too, in rows of its own.")
     ] = False,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measured, a length.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the texts.")] = 0,
+    seed: Seed = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
     ] = 1800.0,
@@ -55,10 +60,11 @@ def prefill(
     corpus = library() if text is None else of_file(text)
     texts: tuple[Text, ...] = ("real", "filler") if with_filler else ("real",)
     endpoint = open_endpoint(context, site, url, model, key_file, hardware)
-    rows = []
+    rows: list[Row] = []
+    drawn = seed_of(seed)
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("prefill", total=len(wanted) * len(texts))
-        measured = measure_prefill(endpoint.api, corpus, wanted, texts, repeats, seed, timeout)
+        measured = measure_prefill(endpoint.api, corpus, wanted, texts, repeats, drawn, timeout)
         for row in measured:
             rows.append(row)
             progress.update(task, advance=1, description=f"{row.text} {row.wanted_tokens}")
@@ -67,33 +73,38 @@ def prefill(
     report = {
         "about": about.as_dict(),
         "corpus": corpus.name,
+        "seed": drawn,
         "rows": [row.as_dict() for row in rows],
         "changed_settings": changed,
         "ok": all(row.valid for row in rows) and not changed,
     }
-    written = write_report(report, out_file)
-    if json:
-        print_json(written)
-    else:
+
+    def show() -> None:
         out.print(about_line(about), markup=False)
-        out.print(f"# real text: {corpus.name}", markup=False)
+        out.print(f"# real text: {safe(corpus.name)}", markup=False)
         out.print(_table(rows))
-    if not report["ok"]:
-        raise typer.Exit(1)
+        for text in changed:
+            out.print(f"changed since the start: {safe(text)}", markup=False)
+
+    conclude(report, out_file, json, endpoint.api.key, show)
+
+
+def middle(values: Iterable[float | None], digits: int) -> str:
+    """Return the median of what is known, and `-` where nothing is."""
+    known = [value for value in values if value is not None]
+    return f"{statistics.median_high(known):.{digits}f}" if known else "-"
 
 
 def _table(rows: list[Row]) -> Table:
     table = Table("text", "tokens wanted", "tokens", "tok/s", "first token, s", "", box=None)
     for row in rows:
-        counts = sorted(one.prompt_tokens or 0 for one in row.requests)
-        firsts = sorted(one.first_token_seconds or 0.0 for one in row.requests)
         faults = dict.fromkeys(fault for one in row.requests for fault in one.faults)
         table.add_row(
             row.text,
             str(row.wanted_tokens),
-            str(counts[len(counts) // 2]),
+            middle((one.prompt_tokens for one in row.requests), 0),
             "-" if row.tokens_per_second is None else f"{row.tokens_per_second:.0f}",
-            f"{firsts[len(firsts) // 2]:.2f}",
-            "; ".join(("invalid", *faults)) if faults else "",
+            middle((one.first_token_seconds for one in row.requests), 2),
+            escape(safe("; ".join(("invalid", *faults)))) if faults else "",
         )
     return table

@@ -1,15 +1,19 @@
 """The options that say which server a suite measures: the line of a site, or any URL."""
 
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
-from tetraspark.errors import Problem, UsageError
+from tetraspark.cli.report_file import check_writable
+from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api, api_of, read_key
 from tetraspark.measure.endpoint import Endpoint
+from tetraspark.measure.secret import without_key
 
 MODEL_SECONDS = 10.0
 MeasuredSite = Annotated[
@@ -28,7 +32,14 @@ KeyFile = Annotated[
 Hardware = Annotated[
     str | None, typer.Option("--hardware", help="What that server runs on, in your words.")
 ]
-OutFile = Annotated[Path | None, typer.Option("--out", help="Write the JSON report here too.")]
+OutFile = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write the JSON report here too.", callback=check_writable),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="Repeats a run's prompts; without it they are new."),
+]
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,11 @@ def open_measured(
 ) -> Measured:
     """Do the same, and return the line too; both stay open until the command ends."""
     if url is not None:
+        source = context.get_parameter_source("site")
+        # By name: typer has a copy of click's class. A variable may name the site all day long.
+        if source is not None and source.name == "COMMANDLINE":
+            seen, wanted = "--site beside --url", "the line of a site, or a server at a URL"
+            raise UsageError(Problem("options", seen, wanted, "leave one of them out"))
         return Measured(_of_url(url, model, key_file, hardware))
     if key_file or model or hardware:
         seen = "--model, --key-file or --hardware without --url"
@@ -74,6 +90,7 @@ def _of_url(url: str, model: str | None, key_file: Path | None, hardware: str | 
     if not url.startswith(("http://", "https://")):
         fix = f"--url http://{url}"
         raise UsageError(Problem("--url", repr(url), "http://HOST:PORT/v1", fix))
+    _require_server(url)
     key = None if key_file is None else read_key(key_file)
     base = url.rstrip("/")
     api = Api(base, model or _only_model(Api(base, "", key)), key)
@@ -97,10 +114,43 @@ def _of_line(line: OpenLine) -> Endpoint:
     )
 
 
+def _require_server(url: str) -> None:
+    """Raise UsageError for a URL without a host, or with a password: those reach the report."""
+    wanted, fix = "http://HOST:PORT/v1", "--url http://127.0.0.1:8000/v1"
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise UsageError(Problem("--url", str(error), wanted, fix)) from error
+    if parsed.userinfo:
+        seen = "a user's name or password in the URL"
+        raise UsageError(Problem("--url", seen, wanted, "--key-file with the key"))
+    if not parsed.host or parsed.query or parsed.fragment:
+        raise UsageError(Problem("--url", repr(url), wanted, fix))
+
+
 def _only_model(api: Api) -> str:
-    names = api.models(MODEL_SECONDS)
+    try:
+        names = api.models(MODEL_SECONDS)
+    except RunError as error:
+        raise _foreign(error.problems[0].seen, error.problems[0].wanted, api) from None
+    except RecursionError as error:
+        raise _foreign("an answer of another shape", "an OpenAI-compatible answer", api) from error
+    if not all(isinstance(name, str) for name in names):
+        raise _foreign("a model whose name is no text", "an OpenAI-compatible answer", api)
     if len(names) == 1:
         return names[0]
     fix = f"--model {names[0]}" if names else "is this the right --url?"
-    seen = f"{len(names)} models: {', '.join(names)}"
+    seen = without_key(f"{len(names)} models: {', '.join(names)}", api.key)
     raise UsageError(Problem(api.url, seen, "one model, or --model", fix))
+
+
+def _foreign(seen: str, wanted: str, api: Api) -> RunError:
+    """Return what is wrong with a server that is no line of ours, in words without its key."""
+    no_path = "HTTP 404" in seen and not api.url.endswith("/v1")
+    fix = f"--url {api.url}/v1" if no_path else "look at the server, or --model and another --url"
+    return RunError(Problem(api.url, without_key(seen, api.key), wanted, fix))
+
+
+def seed_of(seed: int | None) -> int:
+    """Return the seed of a run: the given one, or one that no run had before."""
+    return random.SystemRandom().randrange(10**9) if seed is None else seed

@@ -6,23 +6,26 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from tetraspark.cli.bench_prefill import TextFile
+from tetraspark.cli.bench_prefill import TextFile, middle
 from tetraspark.cli.endpoint import (
     Hardware,
     KeyFile,
     MeasuredSite,
     Model,
     OutFile,
+    Seed,
     Url,
     open_endpoint,
+    seed_of,
 )
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
-from tetraspark.cli.output import err, out, print_json
-from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.cli.output import err, out
+from tetraspark.cli.report_file import about_line, conclude, safe
 from tetraspark.errors import Problem, UsageError
 from tetraspark.measure.corpus import library, of_file
 from tetraspark.measure.needle import Needle, measure_needle
+from tetraspark.measure.secret import without_key
 
 
 def needle(
@@ -40,7 +43,7 @@ def needle(
     ] = "0,0.25,0.5,0.75,1",
     cases: Annotated[int, typer.Option("--cases", min=1, help="Of each length and depth.")] = 1,
     text: TextFile = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of texts and phrases.")] = 0,
+    seed: Seed = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
     ] = 1800.0,
@@ -52,42 +55,48 @@ def needle(
     corpus = library() if text is None else of_file(text)
     endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     found: list[Needle] = []
+    drawn = seed_of(seed)
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("needle", total=len(wanted) * len(places) * cases)
-        for case in measure_needle(endpoint.api, corpus, wanted, places, cases, seed, timeout):
+        for case in measure_needle(endpoint.api, corpus, wanted, places, cases, drawn, timeout):
             found.append(case)
             progress.update(task, advance=1, description=f"{case.wanted_tokens} at {case.depth}")
+    changed = endpoint.changed()
     about = endpoint.about("needle")
     report = {
         "about": about.as_dict(),
         "corpus": corpus.name,
+        "seed": drawn,
         "cases": [case.as_dict() for case in found],
-        "ok": all(case.found for case in found),
+        "changed_settings": changed,
+        "ok": all(case.found for case in found) and not changed,
     }
-    written = write_report(report, out_file)
-    if json:
-        print_json(written)
-    else:
+
+    def show() -> None:
         out.print(about_line(about), markup=False)
         out.print(_table(found, wanted, places))
         for case in (case for case in found if not case.found):
-            said = case.error or f"{case.answer!r}"
+            said = "; ".join(case.faults) or f"said {without_key(case.answer, endpoint.api.key)!r}"
             place = f"{case.wanted_tokens} tokens, depth {case.depth:g}"
-            out.print(f"missed at {place}: {case.phrase!r}, said {said}", markup=False)
-    if not report["ok"]:
-        raise typer.Exit(1)
+            out.print(f"missed at {place}: {case.phrase!r}, {safe(said)}", markup=False)
+        for text in changed:
+            out.print(f"changed since the start: {safe(text)}", markup=False)
+
+    conclude(report, out_file, json, endpoint.api.key, show)
 
 
 def _table(found: list[Needle], lengths: tuple[int, ...], depths: tuple[float, ...]) -> Table:
-    table = Table("tokens", *(f"depth {depth:g}" for depth in depths), "first token, s", box=None)
+    places = (f"depth {depth:g}" for depth in depths)
+    table = Table("tokens wanted", "tokens", *places, "first token, s", box=None)
     for length in sorted(lengths):
         row = [case for case in found if case.wanted_tokens == length]
-        firsts = sorted(case.first_token_seconds or 0.0 for case in row)
+        counted = middle((case.prompt_tokens for case in row), 0)
+        first = middle((case.first_token_seconds for case in row), 2)
         cells = []
         for depth in depths:
             here = [case for case in row if case.depth == depth]
             cells.append(f"{sum(case.found for case in here)} of {len(here)}")
-        table.add_row(str(length), *cells, f"{firsts[len(firsts) // 2]:.2f}")
+        table.add_row(str(length), counted, *cells, first)
     return table
 
 

@@ -2,8 +2,9 @@
 
 import itertools
 import statistics
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -156,8 +157,18 @@ def measure_decode(
 
 def together(send: Ask, prompts: Sequence[str], max_tokens: int, sampling: Sampling) -> list[Trace]:
     """Send all prompts at once; return their traces when the last has ended."""
-    with ThreadPoolExecutor(len(prompts)) as pool:
-        return list(pool.map(lambda text: send(text, max_tokens, sampling), prompts))
+    answers: list[Future[Trace]] = [Future() for _ in prompts]
+
+    def follow(answer: Future[Trace], text: str) -> None:
+        try:
+            answer.set_result(send(text, max_tokens, sampling))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    # Daemons, and no pool: a pool would hold up the end of a program that was told to stop.
+    for answer, text in zip(answers, prompts, strict=True):
+        threading.Thread(target=follow, args=(answer, text), daemon=True).start()
+    return [answer.result() for answer in answers]
 
 
 DEFAULT = DecodePlan(

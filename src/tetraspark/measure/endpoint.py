@@ -8,6 +8,7 @@ from tetraspark.errors import RunError
 from tetraspark.line.api import Api
 from tetraspark.measure import about
 from tetraspark.measure.about import About, HardwareClass
+from tetraspark.measure.secret import without_key
 
 INFO_SECONDS = 10.0
 KEPT = (
@@ -67,21 +68,31 @@ class Endpoint:
         """Return what the server says it runs with; empty where it says nothing."""
         try:
             return self.api.server_info(INFO_SECONDS)
-        except RunError:
+        except (RunError, RecursionError):
             return {}
 
     def acceptance_length(self) -> float | None:
         """Return tokens a verification step since the server started, where it tells them."""
-        states = self.info().get("internal_states") or ()
-        lengths = [one.get("avg_spec_accept_length") for one in states if isinstance(one, dict)]
-        found = [float(one) for one in lengths if isinstance(one, int | float)]
+        states = self.info().get("internal_states")
+        told = states if isinstance(states, list) else []
+        lengths = [one.get("avg_spec_accept_length") for one in told if isinstance(one, dict)]
+        found = [float(one) for one in lengths if isinstance(one, int | float) and 0 <= one < 1e6]
         return sum(found) / len(found) if found else None
 
     def changed(self) -> list[str]:
-        """Return each setting that the server has otherwise than when the line became ready."""
+        """Return each setting that the server has otherwise than when the line became ready.
+
+        A server that tells them no more is a finding too.
+        """
         info = self.info()
+        if self.effective and not info:
+            return ["the server's settings could not be read again"]
         return [
-            f"{one['key']} is {info[one['key']]!r}, and was {one['value']!r} when the line started"
+            without_key(
+                f"{one['key']} is {info[one['key']]!r}, "
+                f"and was {one['value']!r} when the line started",
+                self.api.key,
+            )
             for one in self.effective
             if one["key"] in info and info[one["key"]] != one["value"]
         ]

@@ -1,19 +1,21 @@
 """Needle: a key phrase somewhere in a long text, and whether the model still finds it."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tetraspark.line.api import Api
 from tetraspark.measure.corpus import Corpus
-from tetraspark.measure.sized import measure_density
+from tetraspark.measure.sized import length_faults, measure_density
 from tetraspark.measure.stream import Trace, ask
 
 ADJECTIVES = ("amber", "silver", "quiet", "crimson", "hollow", "gentle", "narrow", "golden")
 NOUNS = ("falcon", "harbour", "lantern", "meadow", "orchard", "compass", "glacier", "willow")
 QUESTION = "\n\nWhat is the key phrase?"
 ANSWER_TOKENS = 24
+LINE_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,25 @@ class Needle:
 
     @property
     def found(self) -> bool:
-        """Whether the answer holds the phrase."""
-        return self.error is None and self.phrase.lower() in self.answer.lower()
+        """Whether the answer to a text of that length is a line with the phrase in it.
+
+        A longer answer may hold the phrase since it repeats the text.
+        """
+        whole = re.compile(rf"(?<![\w-]){re.escape(self.phrase)}(?![\w-]|[.,]\d)", re.IGNORECASE)
+        answer = self.answer.strip()
+        line = "\n" not in answer and len(answer) <= LINE_CHARACTERS
+        return not self.faults and line and whole.search(answer) is not None
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Every reason for which the case says nothing of the model."""
+        if self.error is not None:
+            return (self.error,)
+        return tuple(length_faults(self.prompt_tokens, self.wanted_tokens))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields and the verdict, for a report."""
-        return {**asdict(self), "found": self.found}
+        return {**asdict(self), "found": self.found, "faults": self.faults}
 
 
 def phrase_of(seed: int) -> str:
@@ -82,7 +97,7 @@ def _case(trace: Trace, wanted: int, depth: float, phrase: str) -> Needle:
         wanted_tokens=wanted,
         depth=depth,
         phrase=phrase,
-        answer=trace.text,
+        answer=trace.answer,
         prompt_tokens=trace.prompt_tokens,
         cached_tokens=trace.cached_tokens,
         first_token_seconds=None if trace.first is None else trace.first - trace.sent,

@@ -7,13 +7,11 @@ from typing import Any, Literal
 
 from tetraspark.line.api import Api
 from tetraspark.measure.corpus import Corpus, filler, is_filler
-from tetraspark.measure.sized import Density, measure_density
+from tetraspark.measure.sized import Density, length_faults, measure_density
 from tetraspark.measure.stream import Trace, ask
 from tetraspark.measure.window import TEMPLATE_TOKENS
 
 Text = Literal["real", "filler"]
-LENGTH_SLACK = 0.25
-"""How far a prompt may be from its wanted length: tokens of a text differ from place to place."""
 QUESTION = "\n\nHow does the text above begin?"
 
 
@@ -67,10 +65,9 @@ def judge(trace: Trace, wanted_tokens: int, text: Text, prompt: str) -> Prefill:
     """Return what a request shows, and why it may not be believed. Pure."""
     found = [f"the request failed: {trace.error}"] if trace.error else []
     tokens, cached = trace.prompt_tokens, trace.cached_tokens
-    if tokens is None:
-        found.append("the server told no usage.prompt_tokens")
-    elif abs(tokens - wanted_tokens) > max(LENGTH_SLACK * wanted_tokens, TEMPLATE_TOKENS):
-        found.append(f"{tokens} tokens, not about {wanted_tokens}")
+    if trace.first is None and not trace.error:
+        found.append("no first token")
+    found += length_faults(tokens, wanted_tokens)
     if cached is not None and cached > TEMPLATE_TOKENS:
         found.append(f"{cached} tokens came out of the prefix cache")
     if text == "real" and is_filler(prompt):

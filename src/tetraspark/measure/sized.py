@@ -6,8 +6,20 @@ from dataclasses import dataclass
 from tetraspark.errors import Problem, RunError
 from tetraspark.line.api import Api
 from tetraspark.measure.stream import ask
+from tetraspark.measure.window import TEMPLATE_TOKENS
 
 START_CHARACTERS = 2000
+LENGTH_SLACK = 0.25
+"""How far a prompt may be from its wanted length: tokens of a text differ from place to place."""
+
+
+def length_faults(tokens: int | None, wanted: int) -> list[str]:
+    """Return why a prompt is not of its wanted length, by the server's count of its tokens."""
+    if tokens is None:
+        return ["the server told no usage.prompt_tokens"]
+    if abs(tokens - wanted) > max(LENGTH_SLACK * wanted, TEMPLATE_TOKENS):
+        return [f"{tokens} tokens, not about {wanted}"]
+    return []
 
 
 @dataclass(frozen=True)
@@ -32,10 +44,15 @@ def measure_density(api: Api, text: Callable[[int], str], timeout: float) -> Den
         trace = ask(api, text(characters), 1, timeout=timeout)
         if trace.error or not trace.prompt_tokens:
             seen = trace.error or "no usage.prompt_tokens"
-            raise RunError(Problem(api.url, seen, "a server that counts", "tetraspark smoke"))
+            raise _no_count(api, seen)
         counts.append(trace.prompt_tokens)
     tokens = counts[1] - counts[0]
     if tokens <= 0:
         seen = f"{counts[0]} prompt tokens for a text, {counts[1]} for twice as much"
-        raise RunError(Problem(api.url, seen, "a server that counts", "tetraspark smoke"))
+        raise _no_count(api, seen)
     return Density(START_CHARACTERS / tokens, max(counts[0] - tokens, 0))
+
+
+def _no_count(api: Api, seen: str) -> RunError:
+    fix = "ask another --url or --model" if api.way is None else "tetraspark smoke"
+    return RunError(Problem(api.url, seen, "a server that counts", fix))

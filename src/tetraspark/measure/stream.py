@@ -1,14 +1,22 @@
 """One streamed chat completion, with the time of every piece and the tokens the server counted."""
 
-import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
+from tetraspark.errors import RunError
 from tetraspark.line.api import Api
+from tetraspark.measure.events import beginning, events
+from tetraspark.measure.secret import without_key
+from tetraspark.measure.usage import Usage, usage_of
+
+WHOLE = ("stop", "length", "tool_calls", "function_call")
+"""Finish reasons of an answer that came to its end."""
+TOKEN_SECONDS = 10.0
+"""The longest that a token may take, over a whole request."""
+ERROR_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -101,26 +109,39 @@ class Trace:
 
 @dataclass
 class _Reader:
-    """Gathers what a stream says."""
+    """Gathers what a stream says of a request for at most `max_tokens` tokens."""
 
+    max_tokens: int
     pieces: list[Piece] = field(default_factory=list)
     finish: str | None = None
-    usage: dict[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
 
     def read(self, data: dict[str, Any], now: float) -> None:
-        """Take in one event."""
-        if "error" in data:
-            raise ValueError(f"the server says {str(data['error'])[:200]}")
-        usage = data.get("usage") or {}
-        self.usage = usage or self.usage
-        for choice in data.get("choices", ()):
+        """Take in one event. Raises ValueError for what no server may say."""
+        if data.get("error") is not None:
+            raise ValueError(f"the server says {data['error']}")
+        told = None if data.get("usage") is None else usage_of(data["usage"])
+        self.usage = told or self.usage
+        for choice in data.get("choices") or ():
             delta = choice.get("delta") or {}
-            reasoning = delta.get("reasoning_content") or ""
-            text = reasoning + (delta.get("content") or "")
+            reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+            text = reasoning + _text(delta, "content")
             if text:
-                tokens = usage.get("completion_tokens")
+                tokens = told.completion_tokens if told else None
                 self.pieces.append(Piece(now, text, tokens, len(reasoning)))
             self.finish = choice.get("finish_reason") or self.finish
+        tokens = self.usage.completion_tokens or 0
+        if tokens > self.max_tokens:
+            raise ValueError(f"{tokens} tokens, where {self.max_tokens} were asked for")
+        # A token may come in two pieces: the last of reasoning, and text that was held back.
+        if len(self.pieces) > 2 * self.max_tokens + 8:
+            raise ValueError(f"{len(self.pieces)} pieces for at most {self.max_tokens} tokens")
+
+    def fault(self) -> str | None:
+        """Return what is wrong with how the stream ended."""
+        if self.finish is None:
+            return "the stream ended without a finish reason"
+        return None if self.finish in WHOLE else f"the finish reason is {self.finish!r}"
 
 
 def ask(
@@ -132,9 +153,11 @@ def ask(
 ) -> Trace:
     """Send one chat request and follow its stream to the end; a failure is told in the trace.
 
-    `timeout` is the longest silence, in seconds.
+    `timeout` is the longest silence, in seconds; all in all a request may last that long, and
+    `TOKEN_SECONDS` a token.
     """
-    reader, sent = _Reader(), time.monotonic()
+    reader, sent = _Reader(max_tokens), time.monotonic()
+    until = sent + timeout + max_tokens * min(timeout, TOKEN_SECONDS)
     error = None
     try:
         with (
@@ -146,25 +169,40 @@ def ask(
             ) as response,
         ):
             if response.status_code != 200:
-                response.read()
-                raise ValueError(f"HTTP {response.status_code}: {response.text[:200]}")
-            for data in _events(response.iter_lines()):
+                raise ValueError(_refusal(response, api, until))
+            for data in events(response, until):
                 reader.read(data, time.monotonic())
-        if reader.finish is None:
-            error = "the stream ended without a finish reason"
-    except (httpx.HTTPError, ValueError, AttributeError, TypeError) as cause:
-        error = f"{type(cause).__name__}: {cause}".removeprefix("ValueError: ").rstrip(": ")
-    details = reader.usage.get("prompt_tokens_details") or {}
+        error = reader.fault()
+    except ValueError as cause:
+        error = str(cause)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, RunError, RecursionError) as cause:
+        error = f"{type(cause).__name__}: {cause}".rstrip(": ")
+    except (AttributeError, TypeError, KeyError) as cause:
+        error = f"an answer of another shape ({type(cause).__name__}: {cause})"
     return Trace(
         sent=sent,
         ended=time.monotonic(),
         pieces=tuple(reader.pieces),
         finish=reader.finish,
-        prompt_tokens=reader.usage.get("prompt_tokens"),
-        completion_tokens=reader.usage.get("completion_tokens"),
-        cached_tokens=details.get("cached_tokens"),
-        error=error,
+        prompt_tokens=reader.usage.prompt_tokens,
+        completion_tokens=reader.usage.completion_tokens,
+        cached_tokens=reader.usage.cached_tokens,
+        error=None if error is None else without_key(error, api.key)[:ERROR_CHARACTERS],
     )
+
+
+def _text(delta: dict[str, Any], key: str) -> str:
+    text = delta.get(key)
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"delta.{key} is no text")
+    # Half a surrogate pair is no text that can be written anywhere.
+    return (text or "").encode("utf-8", "replace").decode()
+
+
+def _refusal(response: httpx.Response, api: Api, until: float) -> str:
+    said = f"HTTP {response.status_code}: {beginning(response, until)}"
+    wrong_path = response.status_code == 404 and not api.url.endswith("/v1")
+    return f"{said} (the URL does not end with /v1)" if wrong_path else said
 
 
 def _body(model: str, prompt: str, max_tokens: int, sampling: Sampling) -> dict[str, Any]:
@@ -178,10 +216,3 @@ def _body(model: str, prompt: str, max_tokens: int, sampling: Sampling) -> dict[
         # The second is SGLang's and vLLM's: usage with every piece. Others ignore it.
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
     }
-
-
-def _events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        payload = line.removeprefix("data:").strip()
-        if line.startswith("data:") and payload != "[DONE]":
-            yield json.loads(payload)
