@@ -38,12 +38,45 @@ def test_a_failed_check_is_printed_and_ends_with_1(tmp_path: Path) -> None:
 def test_what_a_node_calls_itself_cannot_command_the_terminal(tmp_path: Path) -> None:
     value = example.inventory().as_dict()
     value["line"] = "a[bold]b"
-    value["fabrics"]["spark1"]["functions"][0]["netdev"] = "evil\x1b[2J"
     file = tmp_path / "fabric.json"
     file.write_text(json.dumps(value))
     done = CliRunner().invoke(app, ["fabric", "show", "--from", str(file)])
-    assert "\x1b[2J" not in done.stdout and "evil\\x1b[2J" in done.stdout
     assert "a[bold]b" in done.stdout
+    value["fabrics"]["spark1"]["functions"][0]["netdev"] = "evil\x1b[2J"
+    file.write_text(json.dumps(value))
+    done = CliRunner().invoke(app, ["fabric", "show", "--from", str(file)])
+    assert isinstance(done.exception, UsageError)
+    assert "'evil\\x1b[2J'" in done.exception.problems[0].seen
+
+
+def test_a_fabric_that_nobody_looked_at_has_no_check_that_is_ok(tmp_path: Path) -> None:
+    devices = dict.fromkeys(NAMES, example.DEVICES)
+    unseen = dict.fromkeys(NAMES, "no route to host")
+    found = Inventory("mine", "ring", NAMES, devices, {}, unseen)
+    assert {one.verdict for one in found.checks} == {"unknown"}
+    wire = next(one for one in found.checks if one.id == "CABLING.WIRE")
+    assert wire.observed == "no node was looked at"
+    done = CliRunner().invoke(app, ["fabric", "show", "--from", saved(tmp_path, found)])
+    assert done.exit_code == 1 and "0 of" in done.stdout and "no route to host" in done.stdout
+
+
+def test_one_node_that_was_not_looked_at_ends_with_1(tmp_path: Path) -> None:
+    value = example.inventory().as_dict()
+    del value["fabrics"]["spark2"]
+    value["unseen"] = {"spark2": "no route to host"}
+    file = tmp_path / "fabric.json"
+    file.write_text(json.dumps(value))
+    done = CliRunner().invoke(app, ["fabric", "show", "--from", str(file)])
+    assert done.exit_code == 1 and "nothing of spark2: not looked at" in done.stdout
+    assert f"tetraspark fabric show --from {file}" in done.stdout
+
+
+def test_two_sources_are_refused() -> None:
+    site = str(ROOT / "sites" / "four-sparks-ring.toml")
+    words = ["fabric", "show", "--from", str(example.FILE), "--site", site]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.problems[0].seen == "both --site and --from"
 
 
 @pytest.mark.parametrize("verb", ["show", "prove"])
@@ -58,4 +91,14 @@ def test_a_site_without_a_fabric_is_refused(verb: str) -> None:
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     words = ["fabric", "show", "--from", str(example.FILE), "--svg", str(tmp_path / "no" / "a.svg")]
     done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, OSError)
+    assert isinstance(done.exception, UsageError) and "no folder" in str(done.exception)
+
+
+def test_a_file_that_is_no_picture_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text("name = 1")
+    words = ["fabric", "show", "--from", str(example.FILE), "--svg"]
+    done = CliRunner().invoke(app, [*words, str(file), "--json"])
+    assert isinstance(done.exception, UsageError) and file.read_text() == "name = 1"
+    for _ in range(2):
+        assert CliRunner().invoke(app, [*words, str(tmp_path / "a.svg")]).exit_code == 0

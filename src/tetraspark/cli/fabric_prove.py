@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.fabric_table import unbroken
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.fabric.prove import Proof
@@ -58,9 +58,7 @@ def prove(
 
 
 def _print(proof: Proof, rates: list[Rate]) -> None:
-    table = Table(
-        "node", "device", "to", "sent", "received", "share", "errors", "verdict", box=None
-    )
+    table = unbroken("node", "device", "to", "sent", "received", "share", "errors", "verdict")
     for one in proof.rails:
         cells = (
             *(one.node, one.device, one.far, _size(one.sent, one.packets_sent)),

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.fabric_table import unbroken
 from tetraspark.cli.output import out, print_problems, shown
 from tetraspark.ring.apply import Applied
 from tetraspark.ring.diff import Diff
@@ -30,7 +30,7 @@ COLOURS = {
 
 def print_diff(found: Diff) -> None:
     """Print what is not as planned, node by node."""
-    table = Table("node", "object", "state", "detail", box=None)
+    table = unbroken("node", "object", "state", "detail")
     for view in found.views:
         for one in view.wrong:
             table.add_row(view.node, one.key, _coloured(one.state), shown(one.detail))
@@ -64,7 +64,7 @@ def print_applied(done: Applied, plan: Path) -> None:
 
 def print_hairpin(queues: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Print the queues of every function."""
-    table = Table("node", "device", "queues", "size", "state", box=None)
+    table = unbroken("node", "device", "queues", "size", "state")
     for node, functions in queues.items():
         for one in functions:
             table.add_row(
@@ -79,7 +79,7 @@ def print_hairpin(queues: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
 
 def print_receipt(found: Receipt) -> None:
     """Print every finding, and the verdict."""
-    table = Table("check", "node", "verdict", "observed", "wanted", box=None)
+    table = unbroken("check", "node", "verdict", "observed", "wanted")
     for one in found.checks:
         table.add_row(one.id, one.node, _coloured(one.verdict), shown(one.observed), one.wanted)
     out.print(table)
@@ -98,7 +98,7 @@ def print_rolled_back(found: RolledBack) -> None:
 
 def print_status(found: RingStatus) -> None:
     """Print each node's phase and objects, and the receipt."""
-    table = Table("node", "phase", "objects", "owned", "markers", box=None)
+    table = unbroken("node", "phase", "objects", "owned", "markers")
     for view in found.found.views:
         owned = "0" if view.journal is None else str(len(view.journal.owned))
         markers = [one for one in view.objects if one.kind == "marker"]

@@ -6,19 +6,19 @@ from typing import Annotated
 
 import typer
 
-from tetraspark.cli.fabric_inventory import ask_fabric
+from tetraspark.cli.fabric_inventory import Source
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import out, print_json, print_problems
 from tetraspark.cli.ring_view import print_degraded, print_plan
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fabric.inventory_file import load_inventory
 from tetraspark.ring.build import ring_plan
 from tetraspark.ring.degraded import degraded_plans
-from tetraspark.ring.nodes import parse_lost_function, ring_nodes, write_degraded
+from tetraspark.ring.nodes import parse_lost_function, plan_file, ring_nodes, write_degraded
 from tetraspark.ring.options import BASES, RingOptions
 
 
 def plan(
+    context: typer.Context,
     site: SitePath = DEFAULT_SITE,
     saved: Annotated[
         Path | None,
@@ -45,12 +45,18 @@ def plan(
 ) -> None:
     """Plan the ring of a site, or of a saved inventory. Nothing on any node changes."""
     options = _options(base, lost_cable, lost_function)
-    fabrics, options = ring_nodes(load_inventory(saved) if saved else ask_fabric(site), options)
-    planned = ring_plan(fabrics, options)
-    print_problems(planned.warnings, "warning", "yellow")
+    source = Source.of(context, site, saved)
+    target = None if file is None else plan_file(file, "--out")
+    if target is not None:
+        target.require()
+    with source.naming():
+        fabrics, options = ring_nodes(source.inventory(), options)
+        planned = ring_plan(fabrics, options)
+    warnings = [source.name_in(one) for one in planned.warnings]
+    print_problems(warnings, "warning", "yellow")
     losses = () if planned.lost else degraded_plans(fabrics, planned, options)
-    if file is not None:
-        file.write_text(planned.text(), encoding="utf-8")
+    if target is not None:
+        target.write(planned.text())
     written = write_degraded(losses, degraded) if degraded else []
     if json:
         print_json({"plan": planned.as_dict(), "degraded": [one.as_dict() for one in losses]})

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.fabric_table import unbroken
 from tetraspark.cli.output import out, shown
 from tetraspark.ring.degraded import Degraded
 from tetraspark.ring.path import Path
@@ -128,7 +128,7 @@ def _ranks(plan: RingPlan, path: Path) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(*columns, box=None, pad_edge=False)
+    table = unbroken(*columns)
     for row in rows:
         table.add_row(*(Text(shown(cell)) for cell in row))
     out.print(table)

@@ -39,7 +39,10 @@ def _wire(cabling: Cabling) -> Check:
         return Check("CABLING.WIRE", None, "ok", f"seen by {' and '.join(words)}", wanted)
     parts = [f"only addresses say {one}" for one in guessed]
     parts += [f"nothing is heard on {cage}" for cage in cabling.silent]
+    parts += [f"nothing of {', '.join(cabling.absent)}: not looked at"] if cabling.absent else []
     seen = "; ".join(parts) or "no link is up"
+    if len(cabling.absent) == len(cabling.nodes):
+        return Check("CABLING.WIRE", None, "unknown", "no node was looked at", wanted, SHOW)
     return Check("CABLING.WIRE", None, "unknown", seen, wanted, LISTEN)
 
 

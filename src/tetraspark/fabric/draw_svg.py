@@ -43,6 +43,11 @@ def escape(text: str) -> str:
     return escape_markup(CONTROL.sub("?", text))
 
 
+def is_svg(text: str) -> bool:
+    """Whether a text is a picture that `svg` drew."""
+    return text.startswith("<svg ") and "\n<title>fabric of " in text[:400]
+
+
 def svg(inventory: Inventory) -> str:
     """Return an SVG document; it follows the reader's choice of light or dark."""
     cabling = inventory.cabling

@@ -1,7 +1,6 @@
 """The inventory of a fleet as a file: what `fabric show --json` prints and `--from` reads."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tetraspark.fabric.cabling_checks import Topology
 from tetraspark.fabric.cabling_read import read_cabling
 from tetraspark.fabric.checks import fabric_checks
 from tetraspark.fabric.function import NodeFabric
+from tetraspark.fabric.saved_file import parse_json, read_text
 
 SCHEMA = "tetraspark.fabric/1"
 FIX = "tetraspark fabric show --site SITE --json > FILE"
@@ -26,6 +26,9 @@ class Inventory:
 
     `nodes` is in rank order. `devices` are the RDMA devices that the site names, by node;
     `unseen` says why a node could not be looked at.
+
+    Raises ValueError for a node that is neither seen nor unseen, and for a name that cannot be
+    printed: names go into files and commands.
     """
 
     line: str
@@ -34,6 +37,25 @@ class Inventory:
     devices: Mapping[str, tuple[str, ...]]
     fabrics: Mapping[str, NodeFabric]
     unseen: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise ValueError("no node")
+        for node in self.nodes:
+            if node not in self.fabrics and node not in self.unseen:
+                raise ValueError(f"{node!r} is in `nodes`, and in neither `fabrics` nor `unseen`")
+            if self.nodes.count(node) > 1:
+                raise ValueError(f"{node!r} is twice in `nodes`")
+        for name in self._names():
+            if not name.isprintable():
+                raise ValueError(f"a name with characters that cannot be printed: {name!r}")
+
+    def _names(self) -> Iterator[str]:
+        yield from (*self.nodes, *self.devices, *self.fabrics, *self.unseen)
+        for fabric in self.fabrics.values():
+            yield fabric.node
+            for one in fabric.functions:
+                yield from (one.netdev, one.rdma or "")
 
     @property
     def cabling(self) -> Cabling:
@@ -71,13 +93,7 @@ _ADAPTER = TypeAdapter(Inventory)
 
 def load_inventory(path: Path) -> Inventory:
     """Read a saved inventory. Raises UsageError for a file that is none."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        seen = error.strerror or str(error)
-        raise UsageError(Problem(str(path), seen, "a saved inventory", FIX)) from error
-    except ValueError as error:
-        raise UsageError(Problem(str(path), f"not JSON: {error}", SCHEMA, FIX)) from error
+    value = parse_json(read_text(path, "a saved inventory", FIX), str(path), SCHEMA, FIX)
     schema = value.get("schema") if isinstance(value, dict) else None
     if schema != SCHEMA:
         raise UsageError(Problem(str(path), f"schema {schema!r}", f"schema {SCHEMA!r}", FIX))
@@ -85,7 +101,11 @@ def load_inventory(path: Path) -> Inventory:
         return _ADAPTER.validate_python(value)
     except ValidationError as error:
         problems = [
-            Problem(f"{path} {'.'.join(map(str, one['loc']))}", one["msg"], SCHEMA, FIX)
+            Problem(
+                " ".join([str(path), ".".join(map(str, one["loc"]))]).rstrip(),
+                one["msg"].removeprefix("Value error, "),
+                *(SCHEMA, FIX),
+            )
             for one in error.errors()
         ]
         raise UsageError(*problems) from error

@@ -7,8 +7,10 @@ from pathlib import Path
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fabric.function import NodeFabric
 from tetraspark.fabric.inventory_file import Inventory
+from tetraspark.fabric.saved_file import OutputFile
 from tetraspark.ring.degraded import Degraded
 from tetraspark.ring.options import LostFunction, RingOptions
+from tetraspark.ring.plan import is_plan
 
 
 def ring_nodes(inventory: Inventory, options: RingOptions) -> tuple[list[NodeFabric], RingOptions]:
@@ -42,12 +44,21 @@ def parse_lost_function(text: str) -> LostFunction:
 
 
 def write_degraded(plans: Sequence[Degraded], folder: Path) -> list[Path]:
-    """Write a plan file for every loss that there is a plan for. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a plan file for every loss that there is a plan for. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        seen, wanted = error.strerror or str(error), "a folder for the plans"
+        raise UsageError(Problem(str(folder), seen, wanted, "another --degraded")) from error
     written = []
     for one in plans:
         if one.plan is not None:
             file = folder / f"{one.lost.replace(' ', '-').replace(':', '-')}.json"
-            file.write_text(one.plan.text(), encoding="utf-8")
+            plan_file(file, "--degraded").write(one.plan.text())
             written.append(file)
     return written
+
+
+def plan_file(path: Path, option: str) -> OutputFile:
+    """Return the file that an option names for a plan."""
+    return OutputFile(path, option, "a plan of a ring", is_plan)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from tetraspark.errors import Problem, UsageError
+from tetraspark.fabric.saved_file import parse_json, read_text
 from tetraspark.ring.marker import Marker
 from tetraspark.ring.member import Cable, Member
 from tetraspark.ring.path import Path
@@ -17,9 +18,11 @@ from tetraspark.ring.requirement import Caps, Requirement
 from tetraspark.ring.route import HostRoute, PermanentNeighbour
 from tetraspark.ring.rule import RelayRule
 from tetraspark.ring.verification import Verification
+from tetraspark.ring.whole import require_whole
 
 VERSION = 1
 MAKE = "tetraspark ring plan --out FILE"
+WANTED = "a plan of a ring"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class RingPlan:
 
     `members` and `nodes` are by rank. `lost` says what is planned around, "" for nothing. `mtu`
     in bytes. `warnings` are findings that did not refuse the plan.
+
+    Raises ValueError for a plan that names a rank, a device or a number that cannot be; `walk`
+    finds those that lead astray.
     """
 
     version: int
@@ -58,6 +64,10 @@ class RingPlan:
     nodes: tuple[NodePlan, ...]
     caps: Caps
     warnings: tuple[Problem, ...]
+
+    def __post_init__(self) -> None:
+        if self.version == VERSION:
+            require_whole(self)
 
     @cached_property
     def id(self) -> str:
@@ -85,13 +95,15 @@ class RingPlan:
 
         Raises UsageError for a text that is no plan, and for one that was changed by hand.
         """
+        body = parse_json(text, where, WANTED, MAKE)
+        if not isinstance(body, dict) or "id" not in body:
+            seen = "no key 'id'" if isinstance(body, dict) else "not a JSON object"
+            raise UsageError(Problem(where, seen, WANTED, MAKE))
+        told = body.pop("id")
         try:
-            body = json.loads(text)
-            told = body.pop("id")
             plan = _ADAPTER.validate_python(body)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            seen = _first(error)
-            raise UsageError(Problem(where, seen, "a plan of a ring", MAKE)) from error
+        except ValidationError as error:
+            raise UsageError(Problem(where, _first(error), WANTED, MAKE)) from error
         if plan.version != VERSION:
             wanted = f"version {VERSION}"
             raise UsageError(Problem(where, f"a plan of version {plan.version}", wanted, MAKE))
@@ -104,14 +116,18 @@ class RingPlan:
 _ADAPTER = TypeAdapter(RingPlan)
 
 
+def is_plan(text: str) -> bool:
+    """Whether a text is a plan, of whichever version and also one that was changed since."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and {"id", "version", "members", "paths"} <= body.keys()
+
+
 def read_plan(file: FilePath) -> RingPlan:
     """Read a plan from a file. Raises UsageError."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        seen = error.strerror or str(error)
-        raise UsageError(Problem(str(file), seen, "the file of a plan", MAKE)) from error
-    return RingPlan.parse(text, str(file))
+    return RingPlan.parse(read_text(file, "the file of a plan", MAKE), str(file))
 
 
 def canonical(value: Any) -> str:
@@ -124,9 +140,8 @@ def _body(plan: RingPlan) -> dict[str, Any]:
     return body
 
 
-def _first(error: Exception) -> str:
-    """Say in one line why a text is no plan."""
-    if isinstance(error, ValidationError):
-        one = error.errors()[0]
-        return f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
-    return f"no key {error}" if isinstance(error, KeyError) else f"no JSON of a plan: {error}"
+def _first(error: ValidationError) -> str:
+    """Say in one line why a value is no plan."""
+    one = error.errors()[0]
+    place = ".".join(map(str, one["loc"]))
+    return (f"{place}: " if place else "") + one["msg"].removeprefix("Value error, ")
