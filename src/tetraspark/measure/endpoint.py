@@ -8,7 +8,7 @@ from tetraspark.errors import RunError
 from tetraspark.line.api import Api
 from tetraspark.measure import about
 from tetraspark.measure.about import About, HardwareClass
-from tetraspark.measure.secret import without_key
+from tetraspark.measure.secret import report_without_key, without_key
 
 INFO_SECONDS = 10.0
 KEPT = (
@@ -61,7 +61,9 @@ class Endpoint:
             hardware_class=self.hardware_class,
             hardware=self.hardware,
             client=about.this_machine(),
-            engine={key: info[key] for key in KEPT if key in info},
+            engine=report_without_key(
+                {key: info[key] for key in KEPT if key in info}, self.api.key
+            ),
         )
 
     def info(self) -> dict[str, Any]:

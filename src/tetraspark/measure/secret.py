@@ -13,7 +13,7 @@ def without_key(text: str, key: str | None) -> str:
 
 
 def report_without_key(value: Any, key: str | None) -> Any:
-    """Return plain values in whose texts, those of names included, the key does not stand."""
+    """Return plain values with `without_key` done to every text in them, names included."""
     if isinstance(value, str):
         return without_key(value, key)
     if isinstance(value, dict):
