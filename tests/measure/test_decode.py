@@ -8,7 +8,8 @@ import pytest
 from tests.measure.synthetic import Script, serving
 from tetraspark.measure.decode import DEFAULT, Cell, judge, measure_decode, together
 from tetraspark.measure.prompts import KINDS, prompt
-from tetraspark.measure.stream import GREEDY, Piece, Sampling, Trace, ask
+from tetraspark.measure.reader import Piece
+from tetraspark.measure.stream import GREEDY, Sampling, Trace, ask
 from tetraspark.measure.window import common_window, faults, peak_running
 
 pytestmark = pytest.mark.timed

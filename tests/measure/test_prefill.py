@@ -10,8 +10,9 @@ from tetraspark.errors import RunError, UsageError
 from tetraspark.measure.corpus import Corpus, filler, is_filler, library, of_file
 from tetraspark.measure.needle import Needle, haystack, measure_needle, phrase_of
 from tetraspark.measure.prefill import judge, measure_prefill
+from tetraspark.measure.reader import Piece
 from tetraspark.measure.sized import Density, measure_density
-from tetraspark.measure.stream import Piece, Trace
+from tetraspark.measure.stream import Trace
 
 LIBRARY = library()
 SOUND = Trace(0.0, 2.0, (Piece(2.0, "a", 1),), "length", 4096, 1, 0)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from tests.measure.synthetic import Script, serving
 from tetraspark.cli.main import app
 from tetraspark.errors import TetrasparkError
+from tetraspark.measure.endpoint import Endpoint
 
 DECODE = ("bench", "decode", "--kinds", "json", "--concurrency", "1", "--rounds", "1")
 FAST = Script(pieces=24, delay=0.01)
@@ -122,6 +124,16 @@ def test_a_list_of_models_of_another_shape_is_refused(answer: str) -> None:
 def test_settings_of_another_shape_are_no_traceback() -> None:
     with serving(Script(pieces=24, delay=0.01, get=(200, '{"internal_states": 5}'))) as server:
         assert run("--url", server.api.url, "--model", "m").exit_code == 0
+
+
+def test_a_line_whose_settings_cannot_be_read_again_has_changed() -> None:
+    was = ({"key": "dtype", "value": "bfloat16"},)
+    with serving(Script(get=(200, "[]"))) as server:
+        endpoint = Endpoint(server.api, "stand-in", "a stand-in", effective=was)
+        assert endpoint.changed() == ["the server's settings could not be read again"]
+    with serving(Script(get=(200, '{"dtype": "half"}'))) as server:
+        (told,) = replace(endpoint, api=server.api).changed()
+    assert told == "dtype is 'half', and was 'bfloat16' when the line started"
 
 
 def test_a_url_without_v1_is_told_so() -> None:

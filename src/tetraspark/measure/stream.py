@@ -1,7 +1,7 @@
 """One streamed chat completion, with the time of every piece and the tokens the server counted."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -9,11 +9,9 @@ import httpx
 from tetraspark.errors import RunError
 from tetraspark.line.api import Api
 from tetraspark.measure.events import beginning, events
+from tetraspark.measure.reader import Piece, Reader
 from tetraspark.measure.secret import without_key
-from tetraspark.measure.usage import Usage, usage_of
 
-WHOLE = ("stop", "length", "tool_calls", "function_call")
-"""Finish reasons of an answer that came to its end."""
 TOKEN_SECONDS = 10.0
 """The longest that a token may take, over a whole request."""
 ERROR_CHARACTERS = 300
@@ -34,20 +32,6 @@ class Sampling:
 
 GREEDY = Sampling()
 SAMPLED = Sampling(temperature=0.7, top_p=0.95)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of an answer: when it came (monotonic seconds), its text, tokens up to it if told.
-
-    A piece may hold several tokens: with speculative decoding it usually does. So many of its
-    first characters are `reasoning`, where the server tells that apart.
-    """
-
-    at: float
-    text: str
-    tokens: int | None
-    reasoning: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,43 +91,6 @@ class Trace:
         return (self.completion_tokens or 0) * characters / max(len(self.text), 1)
 
 
-@dataclass
-class _Reader:
-    """Gathers what a stream says of a request for at most `max_tokens` tokens."""
-
-    max_tokens: int
-    pieces: list[Piece] = field(default_factory=list)
-    finish: str | None = None
-    usage: Usage = field(default_factory=Usage)
-
-    def read(self, data: dict[str, Any], now: float) -> None:
-        """Take in one event. Raises ValueError for what no server may say."""
-        if data.get("error") is not None:
-            raise ValueError(f"the server says {data['error']}")
-        told = None if data.get("usage") is None else usage_of(data["usage"])
-        self.usage = told or self.usage
-        for choice in data.get("choices") or ():
-            delta = choice.get("delta") or {}
-            reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
-            text = reasoning + _text(delta, "content")
-            if text:
-                tokens = told.completion_tokens if told else None
-                self.pieces.append(Piece(now, text, tokens, len(reasoning)))
-            self.finish = choice.get("finish_reason") or self.finish
-        tokens = self.usage.completion_tokens or 0
-        if tokens > self.max_tokens:
-            raise ValueError(f"{tokens} tokens, where {self.max_tokens} were asked for")
-        # A token may come in two pieces: the last of reasoning, and text that was held back.
-        if len(self.pieces) > 2 * self.max_tokens + 8:
-            raise ValueError(f"{len(self.pieces)} pieces for at most {self.max_tokens} tokens")
-
-    def fault(self) -> str | None:
-        """Return what is wrong with how the stream ended."""
-        if self.finish is None:
-            return "the stream ended without a finish reason"
-        return None if self.finish in WHOLE else f"the finish reason is {self.finish!r}"
-
-
 def ask(
     api: Api,
     prompt: str,
@@ -156,7 +103,7 @@ def ask(
     `timeout` is the longest silence, in seconds; all in all a request may last that long, and
     `TOKEN_SECONDS` a token.
     """
-    reader, sent = _Reader(max_tokens), time.monotonic()
+    reader, sent = Reader(max_tokens), time.monotonic()
     until = sent + timeout + max_tokens * min(timeout, TOKEN_SECONDS)
     error = None
     try:
@@ -189,14 +136,6 @@ def ask(
         cached_tokens=reader.usage.cached_tokens,
         error=None if error is None else without_key(error, api.key)[:ERROR_CHARACTERS],
     )
-
-
-def _text(delta: dict[str, Any], key: str) -> str:
-    text = delta.get(key)
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"delta.{key} is no text")
-    # Half a surrogate pair is no text that can be written anywhere.
-    return (text or "").encode("utf-8", "replace").decode()
 
 
 def _refusal(response: httpx.Response, api: Api, until: float) -> str:
