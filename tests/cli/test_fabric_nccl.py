@@ -42,6 +42,7 @@ def test_a_refused_one_ends_with_1_and_json_tells_the_same(tmp_path: Path) -> No
     assert (value["schema"], value["needs_patch"]) == ("tetraspark.nccl/1", True)
     assert value["refusals"][0]["seen"] == "NCCL 2.29.7"
     assert value["variables"][0]["reason"]
+    assert "stock-merged REFUSED" in run("--nccl-version", "2.29.7").stdout
 
 
 def test_a_version_that_the_site_states_is_taken_unless_the_command_says_another() -> None:
@@ -88,7 +89,23 @@ def test_an_inventory_of_other_nodes_and_a_version_that_is_none_are_refused(tmp_
     assert done.exception.problems[0].seen == "nodes spark1, spark2"
     done = run("--nccl-version", "latest")
     assert isinstance(done.exception, UsageError)
-    assert done.exception.problems[0].where == "--nccl-version"
+    problem = done.exception.problems[0]
+    assert (problem.where, problem.fix) == ("--nccl-version", "--nccl-version 2.30.7")
+
+
+def test_nodes_that_were_not_seen_are_refused_with_their_reason_and_no_profile(
+    tmp_path: Path,
+) -> None:
+    value = example.inventory().as_dict()
+    value["unseen"] = dict.fromkeys(value["nodes"], "no route to host")
+    value["fixes"] = {"spark1": "ssh alice@192.168.1.11"}
+    value["fabrics"] = {}
+    saved = tmp_path / "fabric.json"
+    saved.write_text(json.dumps(value))
+    done = run(saved=saved)
+    assert done.exit_code == 1 and done.stdout == "NCCL of four-sparks-ring: REFUSED\n"
+    assert "no route to host" in done.stderr and "ssh alice@192.168.1.11" in done.stderr
+    assert f"tetraspark fabric show --site {SITE} --from {saved}" in done.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])

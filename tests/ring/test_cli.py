@@ -73,6 +73,25 @@ def test_json_holds_the_plan_and_what_each_loss_leaves(run: Run) -> None:
     assert found["degraded"][0]["share_both_ways"] == 0.5
 
 
+def test_json_of_a_plan_that_cannot_be_written_is_one_document(run: Run, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("dear")
+    for place in ("none/ring.json", "letter.txt"):
+        done = run("plan", "--from", "fabric.json", "--json", "--out", place, rc=2)
+        assert json.loads(done.stdout)["ok"] is False and "another --out" in done.stderr
+    assert letter.read_text() == "dear"
+    for _ in range(2):
+        run("plan", "--from", "fabric.json", "--out", "ring.json")
+
+
+def test_a_fix_names_the_inventory_and_the_verb_that_sets_queues(run: Run) -> None:
+    words = ["plan", "--from", "fabric.json", "--lost-function", "spark2:none"]
+    assert "tetraspark fabric show --from fabric.json" in run(*words, rc=2).stderr
+    example = ROOT / "sites" / "four-sparks-ring.fabric.json"
+    warned = run("plan", "--from", str(example)).stderr
+    assert "tetraspark ring apply PLAN --hairpin" in warned and "line stopped" in warned
+
+
 def test_degraded_plans_are_written_and_can_be_simulated(run: Run, tmp_path: Path) -> None:
     run("plan", "--from", "fabric.json", "--degraded", "lost")
     names = sorted(file.name for file in (tmp_path / "lost").iterdir())
@@ -86,7 +105,8 @@ def test_degraded_plans_are_written_and_can_be_simulated(run: Run, tmp_path: Pat
     ("option", "value", "lost"),
     [
         ("--lost-cable", "1", "cable 1"),
-        ("--lost-function", "spark2:rocep1s0f0", "function spark2:rocep1s0f0"),
+        ("--lost-function", "spark2:rocep1s0f0", "function spark2:enp1s0f0np0"),
+        ("--lost-function", "spark2:enp1s0f0np0", "function spark2:enp1s0f0np0"),
     ],
 )
 def test_a_plan_around_a_loss(run: Run, option: str, value: str, lost: str) -> None:

@@ -236,7 +236,7 @@ def test_own_addresses_and_routes_are_no_conflict_and_foreign_ones_are() -> None
 @pytest.mark.parametrize(
     ("bases", "says"),
     [
-        (["10.10.0.0/16"], "one for each of 2 functions of a cage"),
+        (["10.10.0.0/16"], "1 base network; wanted: 2, one for each function of a cage"),
         (["10.10.0.0/23", "10.11.0.0/16"], "10.10.0.0/23; wanted: room for 4 networks"),
         (["10.10.0.0/25", "10.11.0.0/16"], "10.10.0.0/25; wanted: room for 4 networks"),
         (["10.0.0.0/8", "10.11.0.0/16"], "networks that do not overlap"),

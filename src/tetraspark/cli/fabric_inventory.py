@@ -16,7 +16,7 @@ from tetraspark.fabric.inventory_file import Inventory, load_inventory
 from tetraspark.fabric.survey import chosen, survey
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.site.load import load_site
+from tetraspark.site.load import LoadedSite, load_site
 
 # A command of ours that looks at a fabric, named without saying which.
 BARE = re.compile(r"tetraspark (?:fabric (?:show|nccl|prove)|ring plan)(?! --(?:from|site))")
@@ -50,12 +50,16 @@ class Source:
         words += ["--from", str(saved)] if saved is not None else []
         return cls(site, saved, tuple(words))
 
-    def inventory(self) -> Inventory:
-        """Read the file, or ask the nodes. Raises UsageError, also for a site without [fabric]."""
+    def inventory(self, site: LoadedSite | None = None) -> Inventory:
+        """Read the file, or ask the nodes of the site, which may be loaded already.
+
+        Raises UsageError, also for a site without [fabric].
+        """
         if self.saved is not None:
             return load_inventory(self.saved)
-        loaded = load_site(self.site)
-        print_problems(loaded.warnings, "warning", "yellow")
+        loaded = site or load_site(self.site)
+        if site is None:
+            print_problems(loaded.warnings, "warning", "yellow")
         topology, devices = chosen(loaded)
         with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
             return survey(runner, loaded.site.name, topology, devices)

@@ -1,25 +1,26 @@
 """`tetraspark fabric nccl`: what NCCL is told on this fabric, why, and what will carry."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
+from tetraspark.cli.fabric_inventory import Source
+from tetraspark.cli.fabric_table import unbroken
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
-from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.cli.output import out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fabric.inventory_file import Inventory, load_inventory
+from tetraspark.fabric.inventory_file import Inventory
 from tetraspark.fabric.nccl_choose import choose
 from tetraspark.fabric.nccl_port import functions_of
 from tetraspark.fabric.nccl_profile import NcclProfile
+from tetraspark.fabric.nccl_refusals import FIRST
 from tetraspark.fabric.nccl_route import Patch
 from tetraspark.fabric.nccl_version import image_version, parse_version
-from tetraspark.fabric.survey import chosen, survey
-from tetraspark.fleet.login import logins
-from tetraspark.fleet.ssh import SshRunner
+from tetraspark.fabric.survey import chosen
 from tetraspark.site.load import LoadedSite, load_site
 
 
@@ -31,6 +32,7 @@ class Library(StrEnum):
 
 
 def nccl(
+    context: typer.Context,
     site: SitePath = DEFAULT_SITE,
     saved: Annotated[
         Path | None,
@@ -48,18 +50,23 @@ def nccl(
     """Show NCCL's variables for this fabric with their reasons; exit code 1 when it is refused."""
     loaded = load_site(site)
     print_problems(loaded.warnings, "warning", "yellow")
-    topology, devices = chosen(loaded)
+    _, devices = chosen(loaded)
+    source = Source.of(context, site, saved, both=True)
     version = _version(nccl_version, loaded)
+    inventory = source.inventory(loaded)
     if saved is not None:
-        inventory = load_inventory(saved)
         _same_nodes(loaded, inventory, saved)
-    else:
-        with err.status("looking at the nodes"), SshRunner(logins(loaded)) as runner:
-            inventory = survey(runner, loaded.site.name, topology, devices)
-    functions = functions_of(devices, inventory.fabrics)
     told: Patch | None = None if patch is None else patch.value
-    profile = choose(inventory.cabling, functions, version, loaded, told)
-    print_json(profile.as_dict()) if json else _print(profile, loaded.site.name)
+    with source.naming():
+        functions = functions_of(devices, inventory.fabrics)
+        found = choose(
+            *(inventory.cabling, functions, version, loaded, told), absences=inventory.absences
+        )
+    profile = replace(found, refusals=tuple(map(source.name_in, found.refusals)))
+    if json:
+        print_json(profile.as_dict())
+    else:
+        _print(profile, loaded.site.name, seen=bool(inventory.fabrics))
     if profile.refusals:
         raise typer.Exit(1)
 
@@ -71,7 +78,9 @@ def _version(told: str | None, loaded: LoadedSite) -> str | None:
     try:
         return ".".join(map(str, parse_version(told)))
     except ValueError as error:
-        raise UsageError(Problem("--nccl-version", str(error), "such as 2.30.7")) from None
+        fix = f"--nccl-version {FIRST}"
+        wanted = f"a version such as {FIRST}"
+        raise UsageError(Problem("--nccl-version", str(error), wanted, fix)) from None
 
 
 def _same_nodes(loaded: LoadedSite, inventory: Inventory, saved: Path) -> None:
@@ -82,10 +91,25 @@ def _same_nodes(loaded: LoadedSite, inventory: Inventory, saved: Path) -> None:
         raise UsageError(Problem(str(saved), f"nodes {seen}", wanted, fix))
 
 
-def _print(profile: NcclProfile, line: str) -> None:
+def _print(profile: NcclProfile, line: str, seen: bool) -> None:
+    """Print a profile; of nodes of which none was seen only why, since it is then no finding."""
+    if profile.refusals:
+        name = f"{profile.name} " if seen else ""
+        out.print(Text.assemble("NCCL of ", (shown(line), "bold"), f": {name}REFUSED"))
+    else:
+        _headline(profile, line)
+    if seen:
+        _print_profile(profile)
+    print_problems(profile.refusals, "refused")
+
+
+def _headline(profile: NcclProfile, line: str) -> None:
     word = f"NCCL {profile.version}" if profile.version else "NCCL of an unknown version"
     out.print(Text.assemble("NCCL of ", (shown(line), "bold"), f": {profile.name}, {word}"))
-    table = Table("variable", "value", "because", box=None, pad_edge=False)
+
+
+def _print_profile(profile: NcclProfile) -> None:
+    table = unbroken("variable", "value", "because")
     for one in (*profile.variables, *profile.kept):
         where = f" ({one.where})" if one.where else ""
         table.add_row(one.name, Text(shown(one.value)), Text(shown(one.reason + where)))
@@ -98,4 +122,3 @@ def _print(profile: NcclProfile, line: str) -> None:
         out.print(f"{shown(mount.node)} mounts {shown(mount.volume)}", markup=False)
     for text in profile.changes:
         out.print(f"note: {shown(text)}", markup=False)
-    print_problems(profile.refusals, "refused")

@@ -1,7 +1,7 @@
 """The inventory of a fleet as a file: what `fabric show --json` prints and `--from` reads."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tetraspark.doctor.check import Check
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fabric.cabling import Cabling
-from tetraspark.fabric.cabling_checks import Topology
+from tetraspark.fabric.cabling_checks import SHOW, Topology
 from tetraspark.fabric.cabling_read import read_cabling
 from tetraspark.fabric.checks import fabric_checks
 from tetraspark.fabric.function import NodeFabric
@@ -25,7 +25,7 @@ class Inventory:
     """The fabric of a fleet at one moment.
 
     `nodes` is in rank order. `devices` are the RDMA devices that the site names, by node;
-    `unseen` says why a node could not be looked at.
+    `unseen` says why a node could not be looked at, and `fixes` what to do about it.
 
     Raises ValueError for a node that is neither seen nor unseen, and for a name that cannot be
     printed: names go into files and commands.
@@ -37,6 +37,7 @@ class Inventory:
     devices: Mapping[str, tuple[str, ...]]
     fabrics: Mapping[str, NodeFabric]
     unseen: Mapping[str, str]
+    fixes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -61,6 +62,15 @@ class Inventory:
     def cabling(self) -> Cabling:
         """How the nodes are joined."""
         return read_cabling(self.nodes, self.fabrics)
+
+    @property
+    def absences(self) -> dict[str, Problem]:
+        """Why nodes could not be looked at, by node."""
+        wanted = "an answer from every node"
+        return {
+            node: Problem(node, why, wanted, self.fixes.get(node) or SHOW)
+            for node, why in self.unseen.items()
+        }
 
     @property
     def checks(self) -> list[Check]:

@@ -54,14 +54,15 @@ def choose(
     patch: Patch | None = None,
     *,
     judge_devices: bool = True,
+    absences: Mapping[str, Problem] | None = None,
 ) -> NcclProfile:
     """Return the profile of a line.
 
     `functions` are those of the site's devices, `nccl_version` that of the image, None where it is
     not known; `patch` is what a library that the site names does, in place of the site's own word.
-    Without `judge_devices` there are no refusals for devices and links: for a caller that tells of
-    them itself. Raises UsageError for a site without [fabric], and for variables of it that the
-    profile does not work with.
+    `absences` say why nodes could not be looked at. Without `judge_devices` there are no refusals
+    for devices and links: for a caller that tells of them itself. Raises UsageError for a site
+    without [fabric], and for variables of it that the profile does not work with.
     """
     topology, _ = chosen(site)
     assert site.site.fabric is not None
@@ -80,7 +81,10 @@ def choose(
     unaware: list[Problem] = []
     if selection.aware and not patched and not other:
         unaware += version_problems(nccl_version, site.site.image.tag if site.site.image else "")
-    problems = [*(node_problems(cabling, functions) if judge_devices else ()), *unaware]
+    problems = [
+        *(node_problems(cabling, functions, absences or {}) if judge_devices else ()),
+        *unaware,
+    ]
     if topology == "ring":
         problems += [*ring_problems(cabling, site.site.engine.tp), *exchange_problems(site)]
     if judge_devices and not problems and not other:

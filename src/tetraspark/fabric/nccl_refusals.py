@@ -1,6 +1,6 @@
 """Why a line cannot use NCCL's ring as it is cabled, or not with the NCCL of its image."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from errno import errorcode
 from os import strerror
 
@@ -15,10 +15,17 @@ FIRST = ".".join(map(str, SUBNET_AWARE))
 LIBRARY_KEY = "fabric.ring.nccl_library_dir"
 
 
-def node_problems(cabling: Cabling, functions: Functions) -> Iterator[Problem]:
-    """Yield the nodes of which nothing is known, or that give NCCL no device."""
+def node_problems(
+    cabling: Cabling, functions: Functions, absences: Mapping[str, Problem]
+) -> Iterator[Problem]:
+    """Yield the nodes of which nothing is known, or that give NCCL no device.
+
+    `absences` say why nodes could not be looked at.
+    """
     for node in cabling.nodes:
-        if not functions.get(node):
+        if node in absences and node in cabling.absent:
+            yield absences[node]
+        elif not functions.get(node):
             seen = "not looked at" if node in cabling.absent else "no RDMA device of the site"
             yield Problem(node, seen, "the devices of every rank", SHOW)
 

@@ -41,9 +41,10 @@ def survey(
 ) -> Inventory:
     """Look at the nodes of a line, given in rank order with the RDMA devices of the site."""
     found = look(runner, devices)
-    unseen = {node: one.problems[0].seen for node, one in found.items()
-              if isinstance(one, RunError)}  # fmt: skip
-    return Inventory(line, topology, tuple(devices), devices, fabrics(found), unseen)
+    absent = {node: one.problems[0] for node, one in found.items() if isinstance(one, RunError)}
+    unseen = {node: one.seen for node, one in absent.items()}
+    fixes = {node: one.fix for node, one in absent.items()}
+    return Inventory(line, topology, tuple(devices), devices, fabrics(found), unseen, fixes)
 
 
 def chosen(loaded: LoadedSite) -> tuple[Topology, dict[str, tuple[str, ...]]]:

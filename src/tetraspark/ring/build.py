@@ -1,6 +1,7 @@
 """Build a ring plan from what the nodes show, in rank order. Pure: it touches no machine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fabric.cabling_read import read_cabling
@@ -11,7 +12,7 @@ from tetraspark.ring.members import domains, make_cables, make_members, unusable
 from tetraspark.ring.netplan import netplan
 from tetraspark.ring.networks import check_bases, conflicts, doubtful
 from tetraspark.ring.objects import markers, neighbours, routes, rules
-from tetraspark.ring.options import RingOptions
+from tetraspark.ring.options import LostFunction, RingOptions
 from tetraspark.ring.order import Joint, find_joints
 from tetraspark.ring.orientation import orientation
 from tetraspark.ring.path import Path
@@ -31,7 +32,7 @@ def ring_plan(fabrics: Sequence[NodeFabric], options: RingOptions | None = None)
     Raises UsageError with every problem that can be told at once: first those of the cabling,
     then those of the addresses.
     """
-    options = options or RingOptions()
+    options = _by_netdev(fabrics, options or RingOptions())
     found, warnings = _joints(fabrics, options)
     cables = make_cables(found, options)
     members = make_members(fabrics, found, cables)
@@ -81,13 +82,27 @@ def _twice(names: Sequence[str]) -> list[Problem]:
     ]
 
 
+def _by_netdev(fabrics: Sequence[NodeFabric], options: RingOptions) -> RingOptions:
+    """Name a lost function by its network device: one loss is one plan, however it was typed."""
+    for fabric in fabrics:
+        for one in fabric.ports:
+            if options.lost_function and is_lost(fabric.node, one, options):
+                lost = LostFunction(fabric.node, one.netdev)
+                return replace(options, lost_function=lost)
+    return options
+
+
 def _unknown_loss(fabrics: Sequence[NodeFabric], options: RingOptions) -> list[Problem]:
     lost = options.lost_function
     if lost is None or any(
         is_lost(fabric.node, one, options) for fabric in fabrics for one in fabric.ports
     ):
         return []
-    wanted = "NODE:DEVICE of an RDMA device of the ring"
+    there = [one for fabric in fabrics if fabric.node == lost.node for one in fabric.ports]
+    names = ", ".join(one.label for one in there)
+    wanted = (
+        f"one of {lost.node}: {names}" if there else "NODE:DEVICE of an RDMA device of the ring"
+    )
     return [Problem("--lost-function", str(lost), wanted, SHOW)]
 
 

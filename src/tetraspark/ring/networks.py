@@ -20,8 +20,9 @@ def check_bases(bases: Sequence[IPv4Network], halves: int, cables: int) -> list[
     """Return why the bases cannot give every cable and half a network of its own."""
     found = []
     if len(bases) < halves:
-        seen = f"{len(bases)} base networks"
-        found.append(Problem("--base", seen, f"one for each of {halves} functions of a cage", FIX))
+        seen = f"{len(bases)} base network{'' if len(bases) == 1 else 's'}"
+        wanted = f"{halves}, one for each function of a cage: --base once for each"
+        found.append(Problem("--base", seen, wanted, FIX))
     for base in bases:
         if base.prefixlen > PREFIX or base.num_addresses >> (32 - PREFIX) < cables:
             wanted = f"room for {cables} networks of /{PREFIX}"

@@ -24,12 +24,7 @@ def ring_nodes(inventory: Inventory, options: RingOptions) -> tuple[list[NodeFab
         wanted = 'topology = "ring" in [fabric]'
         raise UsageError(Problem(f"line {inventory.line}", seen, wanted, "correct the site file"))
     if inventory.unseen:
-        raise RunError(
-            *(
-                Problem(node, why, "an answer from every node", "tetraspark fabric show")
-                for node, why in inventory.unseen.items()
-            )
-        )
+        raise RunError(*inventory.absences.values())
     fabrics = [inventory.fabrics[node] for node in inventory.nodes]
     return fabrics, replace(options, devices=dict(inventory.devices))
 

@@ -83,7 +83,8 @@ def _warnings(small: Sequence[QueueState]) -> list[Problem]:
             f"{seen} ({verdict})",
             f"hairpin_queue_size {QUEUE_SIZE} and hairpin_num_queues {QUEUES} in effect; "
             f"until then at most {cap} bytes may cross a relay",
-            f"apply the plan, then plan again: the cap becomes {LARGE_CAP}",
+            "with the line stopped and no plan applied: tetraspark ring apply PLAN --hairpin; "
+            f"then plan again: the cap becomes {LARGE_CAP}",
         )
         for (seen, verdict, cap), names in alike.items()
     ]
