@@ -44,7 +44,7 @@ def report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def test_one_rank_here_is_packed_then_whole_then_found_damaged(made: Made, tmp_path: Path) -> None:
     first = run(tmp_path, *local(2))
     assert first.returncode == 0, first.stderr
-    assert re.search(r"this machine +2 +engram-l14-r2of4 +0\.00 +packed", first.stdout)
+    assert re.search(r"this machine +2 +engram-l14-r2of4 +\d+\.\d kB +packed", first.stdout)
     assert "this machine packed engram-l1-r2of4" in first.stderr
     again = report(run(tmp_path, *local(2, "--json")))
     assert [one["state"] for one in again["nodes"][0]["shards"]] == ["whole", "whole"]
@@ -54,10 +54,16 @@ def test_one_rank_here_is_packed_then_whole_then_found_damaged(made: Made, tmp_p
     path.write_bytes(data)
     done = run(tmp_path, *local(2, "--verify"))
     assert done.returncode == 1
-    assert re.search(r"engram-l1-r2of4 +0\.00 +damaged", done.stdout)
-    assert re.search(r"engram-l14-r2of4 +0\.00 +verified", done.stdout)
+    assert re.search(r"engram-l1-r2of4 +\d+\.\d kB +damaged", done.stdout)
+    assert re.search(r"engram-l14-r2of4 +\d+\.\d kB +verified", done.stdout)
     assert "is not the one that was packed" in done.stderr
-    assert "--replace" in done.stderr
+    fix = re.search(r"fix: +(tetraspark pack --local .*--replace)$", done.stderr, re.MULTILINE)
+    assert fix, done.stderr
+    words = shlex.split(fix[1])[1:]
+    for last in ("--replace", "--verify"):
+        mended = CliRunner().invoke(app, [*words[:-1], last])
+        assert mended.exit_code == 0, mended.output
+    assert not list((tmp_path / "engram").glob(".*"))
 
 
 def test_a_plan_does_nothing(made: Made, tmp_path: Path) -> None:
@@ -66,6 +72,26 @@ def test_a_plan_does_nothing(made: Made, tmp_path: Path) -> None:
     first, end = ROWS[14] // 4, ROWS[14] // 2
     assert f"engram-l14-r1of4.bin {first} to {end}" in re.sub(" +", " ", done.stdout)
     assert not (tmp_path / "engram").exists()
+    free = report(run(tmp_path, *local(1, "--dry-run", "--json")))["nodes"][0]["free_bytes"]
+    room = os.statvfs(tmp_path)
+    assert free == pytest.approx(room.f_bavail * room.f_frsize, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("out", "fix"),
+    [
+        ("file", "a file is there, {here}/file: name a folder"),
+        ("file/below", "a file is there, {here}/file: name a folder"),
+        ("/proc/nowhere/below", "ls -ld /proc"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_has_a_fix_that_can_be_typed(
+    made: Made, tmp_path: Path, out: str, fix: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = run(tmp_path, "--local", "model", "--out", out, "--rank", "0", "--tp", "4")
+    assert done.returncode == 1
+    assert f"fix:    {fix.format(here=tmp_path)}\n" in done.stderr
 
 
 @pytest.mark.parametrize(

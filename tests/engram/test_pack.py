@@ -119,11 +119,24 @@ def test_another_checkpoints_shards_are_not_written_over(made: Made, tmp_path: P
     assert data[4096:] == other.records(14, 0, ROWS[14] // 4)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_damaged_manifest_is_not_written_over(made: Made, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        ("{}", "not a manifest of ours"),
+        ('{"name": "x"}', "not a manifest of ours"),
+    ],
+)
+def test_a_damaged_manifest_is_not_written_over(
+    made: Made, tmp_path: Path, text: str, said: str
+) -> None:
     pack(made.path, tmp_path)
     (tmp_path / "engram-l1-r0of4.json").write_text(text)
-    assert "engram-l1-r0of4.json: it is of another shard" in problem(pack(made.path, tmp_path))
+    assert f"engram-l1-r0of4.json: it is {said}" in problem(pack(made.path, tmp_path))
+    found = problem(pack(made.path, tmp_path, mode="verify"))
+    assert f"its manifest is {said}" in found
     assert states(pack(made.path, tmp_path, replace=True)) == ["packed", "packed"]
     assert states(pack(made.path, tmp_path, mode="verify")) == ["verified", "verified"]
 

@@ -1,6 +1,7 @@
 """What is planned for a fleet: whose rows, from where, in which program's hands."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,9 @@ def test_every_node_packs_the_rows_of_its_rank_with_its_own_python(tmp_path: Pat
     assert [part.node for part in planned.nodes] == list(NODES)
     for rank, part in enumerate(planned.nodes):
         assert (part.rank, part.argv, part.before) == (rank, ("python3", "-I", "-"), ())
+        here = shlex.quote(str(tmp_path))
+        again = f"tetraspark pack --site {here}/site.toml --node {part.node}"
+        assert shlex.join(part.again) == again
         assert [one.name for one in part.shards] == [
             f"engram-l{layer}-r{rank}of4" for layer in (1, 14)
         ]

@@ -14,6 +14,8 @@ import pytest
 
 from tests.engram.checkpoint import ROWS, Made, make_checkpoint
 from tests.engram.packing import contents, pack, pieces, problem, states
+from tetraspark.engram.inside.files import locked
+from tetraspark.engram.inside.refusal import Refusal
 from tetraspark.engram.layout import Table
 from tetraspark.engram.plan import PYTHON, local_plan
 from tetraspark.engram.program import script
@@ -161,6 +163,27 @@ def test_two_packs_of_a_shard_do_not_meet(made: Made, tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert "another pack is at work" in problem(pack(made.path, tmp_path))
     assert states(pack(made.path, tmp_path)) == ["packed", "packed"]
+    assert not list(tmp_path.glob(".engram-*"))
+
+
+def test_a_lock_whose_file_has_gone_is_no_lock(tmp_path: Path) -> None:
+    """Between opening and locking another one may end, and take the file away."""
+    path, flock, gone = tmp_path / "lock", fcntl.flock, list[int]()
+
+    def late(handle: int, how: int) -> None:
+        if not gone:
+            gone.append(path.stat().st_ino)
+            path.unlink()
+        flock(handle, how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tetraspark.engram.inside.files.fcntl.flock", late)
+        with locked(path):
+            assert path.exists()
+            with pytest.raises(Refusal), locked(path):
+                pass
+            assert path.exists()
+    assert not path.exists()
 
 
 def test_too_little_room_is_refused_before_a_byte_is_written(made: Made, tmp_path: Path) -> None:
@@ -174,13 +197,21 @@ def test_too_little_room_is_refused_before_a_byte_is_written(made: Made, tmp_pat
     assert contents(tmp_path / "o") == {}
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"identity": 5}', '{"rows": "x"}'])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"identity": 5}', "not a manifest of ours"),
+        ('{"rows": "x"}', "not a manifest of ours"),
+    ],
+)
 def test_a_journal_that_says_nothing_is_refused_or_replaced(
-    made: Made, tmp_path: Path, text: str
+    made: Made, tmp_path: Path, text: str, said: str
 ) -> None:
     part = half_packed(made, tmp_path)
     part.with_name(part.name + ".json").write_text(text)
-    assert "it is of another shard: it says nothing" in problem(pack(made.path, tmp_path, 0, 1))
+    assert f"it is {said}" in problem(pack(made.path, tmp_path, 0, 1))
     assert states(pack(made.path, tmp_path, 0, 1, replace=True)) == ["packed", "packed"]
 
 

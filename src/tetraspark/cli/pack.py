@@ -1,5 +1,6 @@
 """`tetraspark pack`: each rank's Engram rows on its own disk, and the proof that they are whole."""
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from tetraspark.cli.pack_view import PackView, print_pack_plan, print_pack_repor
 from tetraspark.engram.layout import Split
 from tetraspark.engram.plan import PackPlan, local_plan
 from tetraspark.engram.request import Mode
-from tetraspark.engram.run import Here, NodeReport, PackReport, Runner, run_plan
+from tetraspark.engram.run import Here, NodeReport, PackReport, Runner, run_plan, with_room
 from tetraspark.engram.site_plan import site_plan, site_wanted
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.facts import Facts
@@ -107,12 +108,16 @@ def _plan_here(
     try:
         text = path.read_text(encoding="utf-8")
         folders = str(local.absolute()), str(out.absolute())
-        return local_plan(text, *folders, rank, tp, split, mode, replace)
+        return with_room(local_plan(text, *folders, rank, tp, split, mode, replace))
     except FileNotFoundError:
-        raise UsageError(Problem(str(path), "not there", "a checkpoint", f"ls {local}")) from None
+        there = local if local.is_dir() else Path()
+        fix = f"name the folder of a checkpoint; look: ls {shlex.quote(str(there))}"
+        raise UsageError(Problem(str(path), "not there", "a checkpoint", fix)) from None
     except ValueError as error:
         wanted = "the config.json of a checkpoint with Engram tables"
-        raise UsageError(Problem(str(path), str(error), wanted, f"head {path}")) from error
+        raise UsageError(
+            Problem(str(path), str(error), wanted, f"head {shlex.quote(str(path))}")
+        ) from error
 
 
 def _run(plan: PackPlan, runner: Runner) -> PackReport:

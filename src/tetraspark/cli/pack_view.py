@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tetraspark.cli.output import err, out
+from tetraspark.cli.weights_progress import size_text
 from tetraspark.engram.plan import PackPlan
 from tetraspark.engram.request import Event
 from tetraspark.engram.run import PackReport
@@ -66,7 +67,7 @@ class PackView:
                 description=f"{node} {what} {name}",
             )
             if not err.is_terminal and (ended or self._due(node)):
-                size = f"{done / 1e9:.1f} of {self._sizes[node][name] / 1e9:.1f} GB"
+                size = f"{size_text(done)} of {size_text(self._sizes[node][name])}"
                 err.print(f"{node} {what} {name}: {size}", markup=False)
 
     def _due(self, node: str) -> bool:
@@ -79,16 +80,15 @@ class PackView:
 
 def print_pack_plan(plan: PackPlan) -> None:
     """Print what would be packed where."""
-    table = Table(
-        "node", "rank", "file", "rows", "GB", "there", "free GB", box=None, pad_edge=False
-    )
+    columns = ("node", "rank", "file", "rows", "size", "there", "free")
+    table = Table(*columns, box=None, pad_edge=False)
     for part in plan.nodes:
-        free = "" if part.free is None else f"{part.free / 1e9:.1f}"
+        free = "" if part.free is None else size_text(part.free)
         for one in part.shards:
             first, end = one.rows
             there = "" if part.there is None else f"{100 * part.there[one.name] / one.bytes:.0f}%"
             cells = (part.node, str(part.rank), f"{part.folder}/{one.name}.bin")
-            numbers = (f"{first} to {end}", f"{one.bytes / 1e9:.2f}", there, free)
+            numbers = (f"{first} to {end}", size_text(one.bytes), there, free)
             table.add_row(*(Text(cell) for cell in (*cells, *numbers)))
     out.print(table)
     out.print(f"{plan.mode}, tables divided by {plan.split}; nothing was done", markup=False)
@@ -96,10 +96,10 @@ def print_pack_plan(plan: PackPlan) -> None:
 
 def print_pack_report(report: PackReport) -> None:
     """Print what came of each shard."""
-    table = Table("node", "rank", "shard", "GB", "state", box=None, pad_edge=False)
+    table = Table("node", "rank", "shard", "size", "state", box=None, pad_edge=False)
     for node in report.nodes:
         for one in node.shards:
             state = "damaged" if one.faults else one.state
-            cells = (node.node, str(node.rank), one.name, f"{one.bytes / 1e9:.2f}", state)
+            cells = (node.node, str(node.rank), one.name, size_text(one.bytes), state)
             table.add_row(*(Text(cell) for cell in cells))
     out.print(table)

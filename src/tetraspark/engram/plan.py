@@ -16,7 +16,8 @@ class NodePack:
     """One rank's shards: where they go and come from as `argv`, which gets the program, sees it.
 
     `before` are commands that must succeed first. `there` are bytes by shard that are packed
-    already, `free` those of the folder's file system; what is unknown is left out.
+    already, `free` those of the folder's file system; what is unknown is left out. `again` is the
+    command that packs these shards, and no others.
     """
 
     node: str
@@ -28,6 +29,7 @@ class NodePack:
     before: tuple[tuple[str, ...], ...] = ()
     there: Mapping[str, int] | None = None
     free: int | None = None
+    again: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for `--json`."""
@@ -74,4 +76,8 @@ def local_plan(
     """
     shards = slices(read_tables(text), rank, tp, split)
     asked = request(mode, model, folder, shards, replace=replace)
-    return PackPlan(mode, split, (NodePack(HERE, rank, folder, shards, asked),))
+    again = (
+        *("tetraspark", "pack", "--local", model, "--out", folder),
+        *("--rank", str(rank), "--tp", str(tp), "--split", split),
+    )
+    return PackPlan(mode, split, (NodePack(HERE, rank, folder, shards, asked, again=again),))

@@ -1,8 +1,9 @@
 """Pack or verify on all nodes at once, and what came of it."""
 
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tetraspark.engram.plan import NodePack, PackPlan
@@ -11,6 +12,7 @@ from tetraspark.engram.request import Event, read_event
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.children import Children
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
+from tetraspark.fleet.inside.look import space
 
 PACK_SECONDS = 12 * 3600.0
 ASK_SECONDS = 60.0
@@ -33,17 +35,18 @@ class Shard:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What came of a node's part."""
+    """What came of a node's part; `again` is the command that packs it."""
 
     node: str
     rank: int
     shards: tuple[Shard, ...] = ()
     problems: tuple[Problem, ...] = ()
+    again: tuple[str, ...] = ()
 
     @property
     def found(self) -> tuple[Problem, ...]:
         """Every problem of the node: what stopped it, and the faults of its shards."""
-        fix = f"tetraspark pack --node {self.node} --replace"
+        fix = shlex.join((*self.again, "--replace"))
         faults = [
             Problem(f"{self.node} {one.name}", fault, "the shard as it was packed", fix)
             for one in self.shards
@@ -108,6 +111,12 @@ class Here:
         self._children.end()
 
 
+def with_room(plan: PackPlan) -> PackPlan:
+    """Return a plan for this machine with the free room of each folder, or its nearest parent."""
+    parts = (replace(part, free=space(part.folder)["free"]) for part in plan.nodes)
+    return replace(plan, nodes=tuple(parts))
+
+
 def run_plan(plan: PackPlan, runner: Runner, observe: Observe) -> PackReport:
     """Do the plan on all nodes at once; one that fails does not stop the others.
 
@@ -134,7 +143,7 @@ def _run_node(part: NodePack, run: Run, observe: Observe) -> NodeReport:
         done = run(part.node, NodeCommand(argv, timeout=ASK_SECONDS), None)
         if done.rc:
             wanted = f"{' '.join(argv)} to succeed on the node"
-            fix = "tetraspark weights share" if "volume" in argv else f"make {part.folder}"
+            fix = "tetraspark weights share" if "volume" in argv else shlex.join(argv)
             raise RunError(Problem(part.node, last_line(done), wanted, fix))
     shards, problems, ended = list[Shard](), list[Problem](), []
 
@@ -156,7 +165,7 @@ def _run_node(part: NodePack, run: Run, observe: Observe) -> NodeReport:
         wanted = "the program's end; what is packed stays"
         fix = "the same command goes on from there; python3 (3.9 or later) is needed"
         problems.append(Problem(part.node, seen, wanted, fix))
-    return NodeReport(part.node, part.rank, tuple(shards), tuple(problems))
+    return NodeReport(part.node, part.rank, tuple(shards), tuple(problems), part.again)
 
 
 def _shard(event: Event) -> Shard:

@@ -103,7 +103,8 @@ def _node(
         )
     asked = request(mode, model, inside, shards, replace=replace)
     free = room.free if room else None
-    return NodePack(facts.node, rank, folder, shards, asked, argv, before, seen, free)
+    again = ("tetraspark", "pack", "--site", str(loaded.path), "--node", facts.node)
+    return NodePack(facts.node, rank, folder, shards, asked, argv, before, seen, free, again)
 
 
 def _there(one: Slice, folder: str, known: list[Manifest], facts: Facts) -> int:

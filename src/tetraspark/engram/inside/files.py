@@ -25,14 +25,20 @@ def write_json(path: Path, value: object) -> None:
     sync_folder(path.parent)
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Return a JSON object; None where there is no file, {} where it holds something else."""
+def read_json(path: Path) -> dict[str, Any] | str | None:
+    """Return a JSON object; None where there is no file, words for what is there in its place."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError:
-        return {}
+    except ValueError as error:
+        return f"not JSON: {error}"
+    return value if isinstance(value, dict) else "not a JSON object"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return a JSON object; an empty one where there is none."""
+    value = read_json(path)
     return value if isinstance(value, dict) else {}
 
 
@@ -47,14 +53,27 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only one meanwhile. Raises Refusal when somebody else is."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Be the only one meanwhile; the file goes at the end. Raises Refusal when somebody else is."""
+    handle = _lock(path)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            wanted, fix = "one pack of a shard at a time", "wait for it, then the same command"
-            raise Refusal(path, "another pack is at work", wanted, fix) from None
         yield
     finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(path: Path) -> int:
+    """Open and lock the file that has the name: it may go between the two."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            os.close(handle)
+            wanted, fix = "one pack of a shard at a time", "wait for it, then the same command"
+            raise Refusal(path, "another pack is at work", wanted, fix) from None
         os.close(handle)

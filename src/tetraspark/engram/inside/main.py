@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,4 +58,13 @@ def _problem(error: OSError) -> dict[str, str]:
         wanted = "room; what is packed stays, and the same command goes on from there"
         return {"where": where, "seen": seen, "wanted": wanted, "fix": "df -h; ulimit -f"}
     wanted = "a file or folder that this login can use"
-    return {"where": where, "seen": seen, "wanted": wanted, "fix": f"ls -ld '{where}'"}
+    return {"where": where, "seen": seen, "wanted": wanted, "fix": _fix(error, Path(where))}
+
+
+def _fix(error: OSError, path: Path) -> str:
+    """Name what can be typed: nothing can be listed that is not there."""
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        file = next((one for one in (path, *path.parents) if one.is_file()), path)
+        return f"a file is there, {file}: name a folder"
+    there = next((one for one in (path, *path.parents) if os.path.lexists(one)), path)
+    return f"ls -ld {shlex.quote(str(there))}"

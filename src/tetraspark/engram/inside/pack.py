@@ -58,11 +58,12 @@ def _refuse_others(shard: Shard) -> None:
     if manifest is not None:
         there.append((shard.path("json"), manifest))
     if journal is not None:
-        there.append((shard.path("bin.part.json"), journal.get("identity")))
+        named = journal.get("identity") if isinstance(journal, dict) else journal
+        there.append((shard.path("bin.part.json"), named))
     for path, found in there:
         other = shard.differences(found)
         if other:
-            raise Refusal(path, f"it is of another shard: {other}", "this shard's own", fix)
+            raise Refusal(path, f"it is {other}", "this shard's own", fix)
     if manifest is not None:
         seen = "its manifest is there, and not all of its bytes"
         raise Refusal(shard.path("bin"), seen, f"{shard.bytes} bytes", fix)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.engram.inside.events import Meter
-from tetraspark.engram.inside.files import read_json, write_json
+from tetraspark.engram.inside.files import read_object, write_json
 from tetraspark.engram.inside.plan import Shard
 from tetraspark.engram.inside.record import HEADER_BYTES, header_page
 from tetraspark.engram.inside.refusal import naming
@@ -41,7 +41,7 @@ class Part:
 
         What is not as the journal says begins anew: a part that was damaged is nobody's loss.
         """
-        journal = read_json(self._journal) or {}
+        journal = read_object(self._journal)
         rows = journal.get("rows") if journal.get("identity") == self.shard.identity else 0
         if not isinstance(rows, int) or not 0 < rows <= self.shard.count:
             rows = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tetraspark.engram.inside.files import read_json
+from tetraspark.engram.inside.files import read_object
 from tetraspark.engram.inside.record import HEADER_BYTES
 from tetraspark.engram.inside.source import Checkpoint, Rows
 
@@ -48,23 +48,25 @@ class Shard:
         return self.folder / f"{self.name}.{ending}"
 
     def differences(self, found: object) -> str:
-        """Say in what a manifest is of another shard; nothing where it is of this one."""
-        if not isinstance(found, dict):
-            return "it says nothing of what it is"
+        """Say what a manifest is, as `read_json` found it; nothing where it is of this shard."""
+        if isinstance(found, str):
+            return found
+        if not isinstance(found, dict) or not self.identity.keys() <= found.keys():
+            return "not a manifest of ours"
         for key, value in self.identity.items():
-            if found.get(key) != value:
-                return f"{key} is {_short(found.get(key))}, here {_short(value)}"
+            if found[key] != value:
+                return f"of another shard: {key} is {_short(found[key])}, here {_short(value)}"
         return ""
 
     def whole(self) -> bool:
         """Tell whether the shard is there, by its manifest and its size."""
-        manifest, file = read_json(self.path("json")), self.path("bin")
-        fits = manifest is not None and not self.differences(manifest) and "sha256" in manifest
+        manifest, file = read_object(self.path("json")), self.path("bin")
+        fits = not self.differences(manifest) and "sha256" in manifest
         return fits and file.is_file() and file.stat().st_size == self.bytes
 
     def renamed(self) -> bool:
         """Tell whether a pack ended between the file's own name and its manifest."""
-        journal = read_json(self.path("bin.part.json")) or {}
+        journal = read_object(self.path("bin.part.json"))
         ended = journal.get("identity") == self.identity and journal.get("rows") == self.count
         return ended and self.path("bin").exists() and not self.path("bin.part").exists()
 

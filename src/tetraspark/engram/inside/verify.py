@@ -25,8 +25,12 @@ def sample(folder: Path, names: list[str]) -> None:
     """Read the first page and the sampled rows of shards, by their manifests alone."""
     for name in names:
         manifest = read_json(folder / f"{name}.json")
-        faults = list(sample_faults(folder / f"{name}.bin", manifest or {}))
-        tell("verified", shard=name, bytes=(manifest or {}).get("bytes", 0), faults=faults)
+        if not isinstance(manifest, dict):
+            faults = [f"its manifest is {manifest}" if manifest else "no manifest"]
+            tell("verified", shard=name, bytes=0, faults=faults)
+            continue
+        faults = list(sample_faults(folder / f"{name}.bin", manifest))
+        tell("verified", shard=name, bytes=manifest.get("bytes", 0), faults=faults)
 
 
 def sample_faults(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
@@ -56,8 +60,11 @@ def _faults(shard: Shard) -> Iterator[str]:
         yield "no manifest"
         return
     other = shard.differences(manifest)
-    if other or "sha256" not in manifest or "samples" not in manifest:
-        yield f"its manifest is of another shard: {other}" if other else "a manifest cut short"
+    if other or not isinstance(manifest, dict):
+        yield f"its manifest is {other}"
+        return
+    if "sha256" not in manifest or "samples" not in manifest:
+        yield "a manifest cut short"
         return
     found = list(sample_faults(path, manifest))
     yield from found
