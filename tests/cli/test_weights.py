@@ -105,12 +105,15 @@ def node_weights(node: str, holder: bool, verified: float | None, changed: bool)
 
 def test_status_shows_each_folder_and_what_is_wrong(screen: io.StringIO) -> None:
     nodes = [node_weights("spark1", True, 0.0, False), node_weights("spark2", True, 0.0, True)]
-    weights_view.print_status(PLACE, [*nodes, node_weights("spark3", True, None, False)])
+    nodes.append(node_weights("spark3", True, None, False))
+    found = {one.node: one for one in nodes}
+    weights_view.print_status(PLACE, {**found, "spark4": RunError(FAULT)})
     text = screen.getvalue()
     assert "/home/bob/[m]" in text and "7 of 8" in text and "/dev/nvme0n1p2 (ext4)" in text
     assert "1970-01-01 00:00 UTC, abababababab" in text
     assert "1970-01-01 00:00 UTC, changed since" in text and "never" in text
     assert "failed: spark1 CHECKPOINT.SHARDS" in text and "fix:    copy it" in text
+    assert re.search(r"(?m)^spark4 +unreachable *$", text)
 
 
 def test_a_verification_says_with_what_it_compared(screen: io.StringIO) -> None:

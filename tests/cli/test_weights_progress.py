@@ -1,10 +1,13 @@
 """Progress of the weights: a line now and then where there is no terminal, a table on one."""
 
 import io
+import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tetraspark import weights
 from tetraspark.cli import live, weights_progress
 from tetraspark.cli.weights_progress import WeightsProgress, size_text
 from tetraspark.weights.node_program import Progress
@@ -25,7 +28,14 @@ def shown(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_without_a_terminal_a_phase_is_told_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(False, monkeypatch).splitlines()
-    assert lines == ["spark2 send 0 B of 3.0 GB model-1\\x1b[2J", "spark2 hash"]
+    assert lines == ["sending to spark2: 0 B of 3.0 GB model-1\\x1b[2J", "hashing on spark2"]
+
+
+def test_every_phase_that_a_node_can_be_in_has_words() -> None:
+    told = set[str]()
+    for file in Path(weights.__file__).parent.glob("*.py"):
+        told.update(re.findall(r'Progress\([\w.]+, "(\w+)"', file.read_text()))
+    assert told == weights_progress.PHASES.keys()
 
 
 def test_on_a_terminal_the_latest_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:

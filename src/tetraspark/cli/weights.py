@@ -52,7 +52,7 @@ def status(site: SitePath = DEFAULT_SITE, json: Json = False) -> None:
         told = [problem.as_dict() for problem in problems]
         print_json({"ok": ok, "mode": fleet.place.mode, "nodes": rows, "problems": told})
     else:
-        print_status(fleet.place, nodes.values())
+        print_status(fleet.place, found)
         print_problems(problems)
     end(ok)
 

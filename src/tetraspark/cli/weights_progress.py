@@ -12,6 +12,18 @@ from tetraspark.weights.node_program import Progress
 LINE_SECONDS = 5.0
 """How often a phase that goes on is told where there is no terminal."""
 
+PHASES = {
+    "look": "looking at {}",
+    "looked": "looked at {}",
+    "hash": "hashing on {}",
+    "send": "sending to {}",
+    "evict": "giving back the cache of {}",
+    "do": "doing on {}",
+    "read": "reading on {}",
+    "done": "done with {}",
+}
+"""How a line tells of a phase of a node."""
+
 
 class WeightsProgress(LiveView):
     """Shows how far each node is. Called from the threads of all nodes."""
@@ -30,8 +42,9 @@ class WeightsProgress(LiveView):
             key, now = (progress.node, progress.phase), time.monotonic()
             if now - self._told.get(key, -LINE_SECONDS) >= LINE_SECONDS:
                 self._told[key] = now
-                words = (progress.node, progress.phase, _share(progress), shown(progress.text))
-                err.print(" ".join(word for word in words if word), markup=False)
+                more = " ".join(filter(None, (_share(progress), shown(progress.text))))
+                told = PHASES[progress.phase].format(progress.node)
+                err.print(f"{told}: {more}" if more else told, markup=False)
 
     def table(self) -> Table:
         """Return a row a node."""

@@ -1,7 +1,7 @@
 """How the weights of a fleet look: status, verification, copies and eviction as tables."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from rich.text import Text
 from tetraspark.cli.output import out, print_problems
 from tetraspark.cli.weights_progress import size_text
 from tetraspark.doctor.check import Check
+from tetraspark.errors import RunError
 from tetraspark.weights.copy import CopyReport
 from tetraspark.weights.copy_plan import CopyPlan, Transfer
 from tetraspark.weights.evict import Evicted
@@ -23,12 +24,15 @@ from tetraspark.weights.worker_copy import Copied
 COLOURS = {"ok": "green", "warning": "yellow", "unknown": "yellow", "failed": "red"}
 
 
-def print_status(place: Place, nodes: Iterable[NodeWeights]) -> None:
+def print_status(place: Place, found: Mapping[str, NodeWeights | RunError]) -> None:
     """Print a row a node, then every check that is not ok."""
     out.print(f"line {place.line}, model.path {place.path}, mode {place.mode}", markup=False)
     table = Table("node", "where", "files", "size", "on", "verified", box=None, pad_edge=False)
     checks: list[Check] = []
-    for one in nodes:
+    for node, one in found.items():
+        if isinstance(one, RunError):
+            table.add_row(node, "unreachable", "", "", "", "")
+            continue
         checks += one.checks
         if not one.holder and one.volume is not None:
             mounted = f"{one.volume.server}:{one.volume.path}"

@@ -1,6 +1,8 @@
 """A file of hashes as `sha256sum` writes it. Pure: text in, hashes out."""
 
+import os
 import re
+import shlex
 from pathlib import Path
 
 from tetraspark.errors import Problem, UsageError
@@ -41,6 +43,8 @@ def read_sums(path: Path) -> dict[str, str]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        wanted, fix = "a text file of hashes", f"ls -l {path}"
+        wanted = "a text file of hashes"
+        there = next(one for one in (path, *path.absolute().parents) if os.access(one, os.F_OK))
+        fix = f"ls -l {shlex.quote(str(there))}"
         raise UsageError(Problem(str(path), f"cannot be read: {error}", wanted, fix)) from error
     return parse_sums(text, str(path))
