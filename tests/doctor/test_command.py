@@ -62,6 +62,14 @@ def test_a_dry_run_shows_commands_and_touches_nothing(tmp_path: Path) -> None:
     assert not any("docker run" in line for one in steps for line in one["lines"])
 
 
+def test_a_look_that_takes_a_while_is_told_of_before_it(tmp_path: Path) -> None:
+    """A line, where there is no terminal. No such name is ever found, and that at once."""
+    loaded = site(tmp_path, ('"192.168.1.12"', '"192.168.1.12", ssh_host = "spark2.invalid"'))
+    done = run("--site", loaded.path, "--only", "PYTHON", "--node", "spark2")
+    assert done.stderr.startswith("looking at 1 node\n")
+    assert done.returncode == 1
+
+
 def test_a_local_line_as_json(tmp_path: Path) -> None:
     done = run("--site", write_site(tmp_path, "here"), "--json", "--only", "PORT,CHECKPOINT")
     report = json.loads(done.stdout)

@@ -301,6 +301,9 @@ def test_a_missing_file_a_folder_and_an_unreadable_file(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=seen) as caught:
             load_site(path)
         assert caught.value.problems[0].fix
+        if seen == "no such file":
+            assert "--site FILE" in caught.value.problems[0].fix
+            assert "sites/ of the repository" in caught.value.problems[0].fix
 
 
 def test_values_copied_from_a_shell_file_are_warned_of(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`tetraspark doctor`: can this line be started on these nodes, and if not, what to do."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 import typer
@@ -72,8 +72,18 @@ def _refuse_idle(options: Mapping[str, object]) -> None:
 
 def _examined(loaded: LoadedSite, ids: list[str], nodes: list[str], burn: bool) -> Report:
     fleet = loaded.site.kind == "fleet"
-    with SshRunner(logins(loaded)) if fleet else nullcontext() as runner, err.status("looking"):
+    count = len(set(nodes)) or len(loaded.site.nodes)
+    told = f"looking at {count} node{'s' if count > 1 else ''}" if fleet else "looking"
+    with SshRunner(logins(loaded)) if fleet else nullcontext() as runner, _telling(told):
         return examine(loaded, runner, ids, nodes, burn)
+
+
+def _telling(what: str) -> AbstractContextManager[object]:
+    """Tell on stderr what goes on meanwhile: a spinner on a terminal, a line elsewhere."""
+    if err.is_terminal:
+        return err.status(what)
+    err.print(what)
+    return nullcontext()
 
 
 def _list(json: bool) -> None:

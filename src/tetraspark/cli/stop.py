@@ -67,8 +67,12 @@ def _print_would(there: Present, unit: str, json: bool) -> None:
     if json:
         print_json({"would_end": names, "unseen": [one.as_dict() for one in there.unseen]})
     else:
-        listed = ", ".join(names)
-        out.print(f"would end {len(names)} {unit}" + (f": {listed}" if names else ""))
+        listed = f": {', '.join(names)}" if names else ""
+        told = [f"would end {len(names)} {unit}{listed}"] if names or not there.unseen else []
+        if count := len(there.unseen):
+            silent = "1 node" if count == 1 else f"{count} nodes"
+            told.append(f"not known what would be ended on {silent} without an answer")
+        out.print("; ".join(told), markup=False)
     if there.unseen:
         print_problems(there.unseen)
         raise typer.Exit(1)

@@ -22,6 +22,8 @@ from tetraspark.site.source import Source, read_source
 
 __all__ = ["LoadedSite", "Origin", "Site", "examine", "load_site", "load_source"]
 
+ABSENT = "name a site file: --site FILE; there are examples in sites/ of the repository"
+
 
 @dataclass(frozen=True)
 class LoadedSite:
@@ -60,7 +62,7 @@ def load_site(path: Path) -> LoadedSite:
     Byte and TOML syntax errors stop the reading, so they come alone. A file in memory may be of
     another machine, so that the Dockerfile is there is asked of one on disk alone.
     """
-    source = read_source(path)
+    source = read_source(path, ABSENT)
     loaded = load_source(source)
     key = "image.dockerfile"
     image = loaded.site.image

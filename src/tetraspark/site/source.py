@@ -30,9 +30,12 @@ class Source:
         return f"{self.path}:{line}"
 
 
-def read_source(path: Path) -> Source:
-    """Read a file; raises UsageError for a missing, unreadable or badly encoded one."""
-    return decode_source(path, read_bytes(path))
+def read_source(path: Path, absent: str = "check the path") -> Source:
+    """Read a file; raises UsageError for a missing, unreadable or badly encoded one.
+
+    `absent` is the fix for a missing one.
+    """
+    return decode_source(path, read_bytes(path, absent))
 
 
 def decode_source(path: Path, data: bytes) -> Source:
@@ -50,7 +53,7 @@ def decode_source(path: Path, data: bytes) -> Source:
     )
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, absent: str = "check the path") -> bytes:
     """Return a file's bytes.
 
     Raises UsageError for a missing or unreadable file, for what is no regular file (a pipe or a
@@ -67,8 +70,7 @@ def read_bytes(path: Path) -> bytes:
         check_size(path, len(data))
         return data
     except FileNotFoundError:
-        fix = f"check the path, or start from an example: ls {path.parent}"
-        raise UsageError(Problem(str(path), "no such file", "a readable file", fix)) from None
+        raise UsageError(Problem(str(path), "no such file", "a readable file", absent)) from None
     except PermissionError:
         fix = f"chmod u+r {path}"
         raise UsageError(Problem(str(path), "permission denied", "a readable file", fix)) from None
