@@ -31,6 +31,15 @@ from tetraspark.measure.qualification.versions import Versions, read_versions, v
 
 SITE = ROOT / "sites" / "local.toml"
 SHA = hashlib.sha256(SITE.read_bytes()).hexdigest()
+# The command itself, but for the site of steps that ask a server at a URL: never both are taken.
+URL_OR_SITE = """
+import sys
+from tetraspark.cli.main import run
+if "--url" in sys.argv:
+    place = sys.argv.index("--site")
+    del sys.argv[place : place + 2]
+run()
+"""
 
 
 def outcomes_of(
@@ -65,7 +74,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[
     folder = tmp_path_factory.mktemp("kept")
     with serving(Script(pieces=24, delay=0.01)) as server:
         at = ("--url", server.api.url, "--model", "scripted")
-        decode = "bench decode --kinds json --max-tokens 8 --rounds 1 --warm-up 0"
+        decode = "bench decode --kinds json --max-tokens 24 --rounds 1 --warm-up 0"
         needle = "needle --lengths 64 --depths 0.5"
         steps = [
             Step("lanes", ("qualify", "fabric"), why_not="not for a local line"),
@@ -74,7 +83,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[
             Step("needle", (*needle.split(), *at), ("serve",)),
             Step("after", ("smoke",), ("needle",)),
         ]
-        yield folder, outcomes_of(steps, folder, execute_with(SITE))
+        yield (
+            folder,
+            outcomes_of(steps, folder, execute_with(SITE, (sys.executable, "-c", URL_OR_SITE))),
+        )
 
 
 def test_every_step_has_an_outcome_and_a_failed_one_stops_what_needs_it(
