@@ -62,6 +62,24 @@ def test_problems_are_json_for_programs(tmp_path: Path) -> None:
     assert any(one["where"] == f"{site}:2" for one in report["problems"])
 
 
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        (("plan", "--nosuch"), "--nosuch"),
+        (("soak", "--max-tokens", "x"), "'--max-tokens'"),
+        (("plam",), "plam"),
+        (("logs", "two"), "'rank'"),
+    ],
+)
+def test_refusals_of_arguments_are_json_for_programs_too(words: tuple[str, ...], seen: str) -> None:
+    result = run(*words, "--json")
+    report = json.loads(result.stdout)
+    (problem,) = report["problems"]
+    assert (result.returncode, report["ok"]) == (2, False)
+    assert seen in problem["seen"]
+    assert problem["fix"].endswith("--help")
+
+
 def test_plan_as_json_and_as_text(tmp_path: Path) -> None:
     line = Command(write_site(tmp_path, "planned"), tmp_path / "state")
     plan = line.json("plan")

@@ -16,12 +16,15 @@ from tetraspark.site.schema import Canary
 class Handler(BaseHTTPRequestHandler):
     replies: ClassVar[dict[str, tuple[int, str]]] = {}
     seen: ClassVar[list[tuple[str, str | None]]] = []
+    headers_too: ClassVar[dict[str, str]] = {}
 
     def reply(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         Handler.seen.append((self.path, self.headers.get("Authorization")))
         status, body = Handler.replies[self.path]
         self.send_response(status)
+        for name, value in Handler.headers_too.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode())
 
@@ -33,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def api() -> Iterator[Api]:
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    Handler.replies, Handler.seen = {}, []
+    Handler.replies, Handler.seen, Handler.headers_too = {}, [], {}
     Thread(target=server.serve_forever, daemon=True).start()
     yield Api(f"http://127.0.0.1:{server.server_port}/v1", "tiny", "k3y")
     server.shutdown()
@@ -126,3 +129,42 @@ def test_a_key_file_of_its_owner(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("abc\n")
     (tmp_path / "key").chmod(0o600)
     assert read_key(tmp_path / "key") == "abc"
+
+
+@pytest.mark.parametrize("names", ['[{"id": 7}]', '[{"id": null}]', "[7]", "7", '{"a": 1}'])
+def test_names_of_models_are_texts(api: Api, names: str) -> None:
+    Handler.replies["/v1/models"] = (200, f'{{"data": {names}}}')
+    with pytest.raises(RunError, match="an answer of another shape"):
+        api.models(5)
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}x", "[" * 5000])
+def test_content_that_is_no_text_is_told(api: Api, content: str) -> None:
+    choice = f'{{"message": {{"content": {content}}}, "finish_reason": "stop"}}'
+    usage = '{"prompt_tokens": 1, "completion_tokens": 1}'
+    body = f'{{"choices": [{choice}], "usage": {usage}}}'
+    Handler.replies["/v1/chat/completions"] = (200, body)
+    with pytest.raises(RunError, match="an answer of another shape"):
+        api.chat("?", 1, 5)
+    Handler.replies["/v1/chat/completions"] = (200, 'data: {"choices": [{"delta": 7}]}\n')
+    with pytest.raises(RunError, match="an answer of another shape"):
+        list(api.stream("?", 1, 5))
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://h/\x00", "http://h:99999/v1"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="a URL such as"):
+        Api(url, "tiny")
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 0.0, 1e300])
+def test_a_timeout_that_no_clock_holds_is_refused(api: Api, seconds: float) -> None:
+    with pytest.raises(UsageError, match="timeout"):
+        api.models(seconds)
+
+
+def test_a_redirection_names_where_to(api: Api) -> None:
+    Handler.headers_too = {"Location": "https://elsewhere.example/v1/models"}
+    Handler.replies["/v1/models"] = (307, "")
+    with pytest.raises(RunError, match="HTTP 307: it is to be asked at https://elsewhere"):
+        api.models(5)

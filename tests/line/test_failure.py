@@ -124,3 +124,58 @@ def test_a_node_out_of_reach_comes_before_those_who_lost_it_and_after_a_cause() 
     failure = first_failure(cause, [exited(0, 1, 1.0), silent], {})
     assert failure is not None
     assert (failure.rank, failure.text) == (0, "ValueError: too many tokens")
+
+
+ROOT = "frozen: rank 2, seen by rank 1 at sequence 7 (64 bytes): its process is stopped"
+
+
+def survivor(rank: int, second: int, root: str = ROOT) -> list[Line]:
+    """What a rank logs of a failed group."""
+    said = f"tetraspark.collectives.failure.CollectiveError: collective failed on rank {rank}"
+    return parse(
+        rank,
+        [
+            f"[2026-11-30 08:00:{second:02} TP{rank}] Scheduler hit an exception: Traceback (most",
+            '  File "supervisor.py", line 101, in check',
+            "    raise CollectiveError(self.root, self._rank)",
+            f"{said}; root cause: {root}",
+        ],
+    )
+
+
+def test_a_rank_that_was_frozen_for_a_while_is_named_by_those_who_lost_it() -> None:
+    """Recorded: SIGSTOP to rank 2, and SIGCONT when the others had given up."""
+    lines = [*survivor(1, 1), *survivor(0, 2), *survivor(3, 2), *survivor(2, 20)]
+    end = lines[-1].time
+    states = [exited(0, 137, end), exited(1, 137, end), exited(2, 1, end), exited(3, 0, end)]
+    for rest in (states, [running(0), exited(1, 137, end), running(2), exited(3, 137, end)]):
+        failure = first_failure(lines, rest, {})
+        assert failure is not None
+        assert (failure.rank, failure.text) == (2, ROOT)
+
+
+def test_the_source_of_a_traceback_is_no_cause() -> None:
+    texts = ["    raise CollectiveError(self.root, self._rank)", "    ValueError: x", "\tError: y"]
+    assert not [line for line in parse(1, texts) if line.fatal]
+
+
+def test_the_named_rank_is_explained_by_its_own_words_and_by_its_signal() -> None:
+    root = "dead: rank 2, seen by rank 1 at sequence 7 (64 bytes): its process has ended"
+    lines = [*survivor(1, 3, root), *survivor(0, 3, root)]
+    end = lines[-1].time
+    # Rank 3 was ended in the collapse, and said nothing.
+    states = [exited(0, 1, end), exited(1, 1, end), exited(2, 137, end), exited(3, 137, end - 1)]
+    failure = first_failure(lines, states, {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (2, "engine ended: killed by signal 9")
+    words = parse(2, ["[2026-11-30 08:00:02] x", "ValueError: too many tokens"])
+    failure = first_failure([*lines, *words], states, {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (2, "ValueError: too many tokens")
+
+
+def test_a_root_that_was_survived_long_ago_is_not_to_blame() -> None:
+    lines = [*survivor(0, 1), *parse(0, ["[2026-11-30 09:00:00] x"])]
+    failure = first_failure(lines, [exited(0, 3, lines[-1].time), running(2)], {})
+    assert failure is not None
+    assert (failure.rank, failure.text) == (0, "engine ended: exit code 3")

@@ -5,7 +5,8 @@ import os
 import shlex
 import signal
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Iterable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -35,6 +36,8 @@ from tetraspark.cli.support_bundle import support_bundle
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
+# What typer raises for arguments it does not know: it exports kinds of it alone.
+UsageRefused = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     name="tetraspark",
     help="Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine.",
@@ -99,6 +102,9 @@ def run() -> None:
     try:
         app()
     except SystemExit as error:
+        # typer prints its own refusals for people, and ends.
+        if isinstance(error.__context__, UsageRefused):
+            _tell_program([_usage_problem(error.__context__)])
         # typer turns a broken pipe into exit code 1, which would read as a failed check.
         if not isinstance(error.__context__, BrokenPipeError):
             raise
@@ -127,11 +133,20 @@ def _problem(error: OSError) -> Problem:
     return Problem(where, seen, "a file or folder that can be used", look)
 
 
+def _usage_problem(error: Any) -> Problem:
+    command = error.ctx.command_path if error.ctx else "tetraspark"
+    return Problem(command, error.format_message(), "arguments it knows", f"{command} --help")
+
+
 def _refuse(error: TetrasparkError) -> NoReturn:
     print_problems(error.problems)
-    if "--json" in sys.argv:
-        print_json({"ok": False, "problems": [one.as_dict() for one in error.problems]})
+    _tell_program(error.problems)
     sys.exit(error.exit_code)
+
+
+def _tell_program(problems: Iterable[Problem]) -> None:
+    if "--json" in sys.argv:
+        print_json({"ok": False, "problems": [one.as_dict() for one in problems]})
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

@@ -12,6 +12,19 @@ import httpx
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.runner import Runner
 
+MAX_PORT = 65535
+MAX_SECONDS = 1e8
+"""About three years: what a clock of the system can hold."""
+WRONG_SHAPE = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -36,13 +49,28 @@ class Api:
     key: str | None = field(default=None, repr=False)
     way: Callable[[], Path | None] | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        try:
+            port = httpx.URL(self.url).port
+            seen = f"port {port}" if port is not None and port > MAX_PORT else None
+        except httpx.InvalidURL as error:
+            seen = str(error)
+        if seen is not None:
+            raise UsageError(Problem(self.url, seen, "a URL such as http://HOST:PORT/v1"))
+
     @property
     def root(self) -> str:
         """The server's address without /v1."""
         return self.url.removesuffix("/v1")
 
     def client(self, timeout: float) -> httpx.Client:
-        """Return an HTTP client that sends the key. Raises RunError where there is no way."""
+        """Return an HTTP client that sends the key.
+
+        Raises RunError where there is no way, UsageError for a timeout that no clock can hold.
+        """
+        if not 0 < timeout <= MAX_SECONDS:
+            wanted = f"seconds above 0, at most {MAX_SECONDS:.0f}"
+            raise UsageError(Problem("timeout", f"{timeout:g} s", wanted, "--timeout 600"))
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         socket = self.way() if self.way else None
         transport = None if socket is None else httpx.HTTPTransport(uds=str(socket))
@@ -60,7 +88,7 @@ class Api:
         """Return the names the server offers. Raises RunError when the server gives none."""
         with self._told(timeout), self.client(timeout) as client:
             data = self._json(client.get(f"{self.url}/models"))
-            return [model["id"] for model in data["data"]]
+            return [_text(model["id"]) for model in data["data"]]
 
     def server_info(self, timeout: float) -> dict[str, Any]:
         """Return what the engine says it runs with. Raises RunError when it says nothing.
@@ -103,7 +131,7 @@ class Api:
         except httpx.HTTPError as error:
             seen = f"{type(error).__name__}: {error}".rstrip(": ")
             raise self._wrong(seen, f"an answer within {timeout:.0f} s") from error
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except WRONG_SHAPE as error:
             seen = f"an answer of another shape ({type(error).__name__}: {error})"
             raise self._wrong(seen, "an OpenAI-compatible answer") from error
 
@@ -123,7 +151,9 @@ class Api:
         return data
 
     def _refused(self, response: httpx.Response) -> RunError:
-        return self._wrong(f"HTTP {response.status_code}: {response.text[:200]}", "HTTP 200")
+        location = response.headers.get("Location") if response.is_redirect else None
+        said = response.text[:200] if location is None else f"it is to be asked at {location[:200]}"
+        return self._wrong(f"HTTP {response.status_code}: {said}", "HTTP 200")
 
     def _wrong(self, seen: str, wanted: str) -> RunError:
         return RunError(Problem(self.url, seen, wanted, "tetraspark status"))
@@ -138,8 +168,8 @@ def api_of(plan: Mapping[str, Any], key: str | None, runner: Runner) -> Api:
 def _answer(data: dict[str, Any]) -> Answer:
     choice = data["choices"][0]
     return Answer(
-        text=choice["message"]["content"] or "",
-        finish=choice["finish_reason"],
+        text=_text(choice["message"]["content"] or ""),
+        finish=_text(choice["finish_reason"]),
         prompt_tokens=data["usage"]["prompt_tokens"],
         completion_tokens=data["usage"]["completion_tokens"],
     )
@@ -153,7 +183,13 @@ def _pieces(lines: Iterator[str]) -> Iterator[str]:
         for choice in json.loads(payload)["choices"]:
             piece = choice["delta"].get("content")
             if piece:
-                yield piece
+                yield _text(piece)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {str(value)[:60]}")
+    return value
 
 
 def read_key(file: Path) -> str:

@@ -45,11 +45,16 @@ PEER_LOST = re.compile(
     r"|remote error|DistStoreError|DistNetworkError|clients joined|^SIGQUIT|^Received sigquit"
     r"|Timed out waiting .* (?:recv|send)|CollectiveError"
 )
+# What a failed group's ranks agreed on; see `collectives.failure`.
+ROOT = re.compile(r"CollectiveError: .*?root cause: (?P<text>[a-z]+: rank (?P<rank>\d+)\b.*)")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a rank's log. `time` is Unix seconds, of the line or of the last one before."""
+    """One line of a rank's log. `time` is Unix seconds, of the line or of the last one before.
+
+    `root` is the rank that a survivor's collective names as the cause, with its words.
+    """
 
     rank: int
     text: str
@@ -58,6 +63,7 @@ class Line:
     stage: Stage | None = None
     fatal: bool = False
     peer_lost: bool = False
+    root: tuple[int, str] | None = None
 
 
 def parse(
@@ -89,6 +95,9 @@ def _read(rank: int, text: str, time: float) -> Line:
     receipt = read_receipt(text)
     if receipt is not None:
         return Line(rank, text, time, receipt, fatal=receipt["tetraspark"] == "refused")
+    if text[:1].isspace():
+        # Within a traceback: what the source says is not what happened.
+        return Line(rank, text, time)
     stage = next((stage for mark, stage in STAGE_TEXTS if mark in text), None)
     message = TIMESTAMP.sub("", text, count=1).strip()
     peer_lost = stage is None and bool(PEER_LOST.search(message))
@@ -100,7 +109,10 @@ def _read(rank: int, text: str, time: float) -> Line:
         or CRASHED.search(message)
         or USAGE.match(message)
     )
-    return Line(rank, text, time, None, stage, peer_lost or (not stage and bool(ended)), peer_lost)
+    fatal = peer_lost or (not stage and bool(ended))
+    named = ROOT.search(message)
+    root = (int(named["rank"]), named["text"]) if named else None
+    return Line(rank, text, time, None, stage, fatal, peer_lost, root)
 
 
 def read_receipt(text: str) -> dict[str, Any] | None:

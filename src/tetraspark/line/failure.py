@@ -19,10 +19,11 @@ class Evidence(IntEnum):
 
     FROZEN = 0
     CAUSE = 1
-    BROKEN = 2
-    EXIT_CODE = 3
-    PEER_LOST = 4
-    CLEAN_EXIT = 5
+    NAMED = 2
+    BROKEN = 3
+    EXIT_CODE = 4
+    PEER_LOST = 5
+    CLEAN_EXIT = 6
 
 
 @dataclass(frozen=True)
@@ -55,36 +56,51 @@ def first_failure(
     Only ranks that are not whole are asked, and of their words only those of the last minute: an
     exception that was logged and survived explains nothing. Of these only the first fatal line
     counts: what follows is the rank's own collapse. A rank that has lost a peer tells the truth,
-    but is never the cause; nor is the engine that then ends itself. `broken` names what is
+    but is never the cause; nor is the engine that then ends itself. The root that its collective
+    names is one, unless a rank's own words say more; a signal that ended a rank which is not
+    the root only took part in the collapse. `broken` names what is
     missing of a rank that still runs. A node that is not reached says nothing about its rank, so
     a rank's own words come before it.
     """
     lines = list(lines)
-    found: list[tuple[Evidence, Failure]] = []
-    for state in states:
-        if state.state == "running" and state.rank not in broken:
-            continue
-        words = _last_words([line for line in lines if line.rank == state.rank], state)
+    failed = [state for state in states if state.state != "running" or state.rank in broken]
+    said = {state.rank: _last_words(lines, state) for state in failed}
+    named = _named(said.values())
+    found = [] if named is None else [(Evidence.NAMED, named)]
+    for state in failed:
+        words = next((line for line in said[state.rank] if line.fatal), None)
         if state.state == "frozen":
             found.append((Evidence.FROZEN, Failure(state.rank, FROZEN_TEXT, 0.0)))
         elif state.state == "unreachable" or state.out_of_memory:
             found.append(_from_state(state, broken))
         elif words is not None:
             found.append(_from_line(words))
-        else:
+        elif named is None or named.rank == state.rank:
             found.append(_from_state(state, broken))
     return min(found, key=lambda item: (item[0], item[1].time))[1] if found else None
 
 
-def _last_words(lines: list[Line], state: RankState) -> Line | None:
-    """Return the first fatal line of a rank's last minute.
+def _last_words(lines: list[Line], state: RankState) -> list[Line]:
+    """Return the lines of a rank's last minute.
 
     A rank that ended before it printed any time has said all it did in that minute.
     """
-    if not lines or not lines[-1].time:
-        return next((line for line in lines if line.fatal), None)
-    since = max(lines[-1].time, state.exit.at if state.exit else 0.0) - LAST_WORDS_SECONDS
-    return next((line for line in lines if line.fatal and line.time >= since), None)
+    own = [line for line in lines if line.rank == state.rank]
+    if not own or not own[-1].time:
+        return own
+    since = max(own[-1].time, state.exit.at if state.exit else 0.0) - LAST_WORDS_SECONDS
+    return [line for line in own if line.time >= since]
+
+
+def _named(said: Iterable[list[Line]]) -> Failure | None:
+    """Return the root that a collective named first; all that name one name the same."""
+    roots = [
+        Failure(line.root[0], line.root[1][:SHOWN_CHARACTERS], line.time)
+        for lines in said
+        for line in lines
+        if line.root is not None
+    ]
+    return min(roots, key=lambda root: root.time, default=None)
 
 
 def _from_line(line: Line) -> tuple[Evidence, Failure]:
