@@ -81,7 +81,7 @@ def test_the_commands_of_the_page(
     monkeypatch.setenv("PATH", f"{path}:{os.environ['PATH']}")
     monkeypatch.setenv("TETRASPARK_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    Path("plan.json").write_text(plan.text())
+    Path("ring.json").write_text(plan.text())
     site = tmp_path / "site.toml"
     text = SITE.read_text()
     for rank in (1, 2, 3, 4):
@@ -114,14 +114,14 @@ def _look_between(folder: Path, site: Path, machines: Machines) -> None:
     """While the ring is kept: problem 13, an outage of the network for ssh alone."""
     down = folder / "bin/hosts/spark3.down"
     down.touch()
-    code, said = run("tetraspark ring status plan.json --json", site)
+    code, said = run("tetraspark ring status ring.json --json", site)
     down.unlink()
     found = json.loads(said[said.index("{") :])
     assert code == 1 and set(found["phases"].values()) == {"confirmed"}
     assert [one["where"] for one in found["diff"]["problems"]] != []
     assert "spark3: not seen" in found["changed"]
     machines.sh("spark1", "echo 28.46 >/sys/class/infiniband/rocep1s0f0/fw_ver")
-    code, said = run("tetraspark ring status plan.json", site)
+    code, said = run("tetraspark ring status ring.json", site)
     assert code == 1 and "spark1 firmware rocep1s0f0: was 28.45.4028, is 28.46" in said
     machines.sh("spark1", "echo 28.45.4028 >/sys/class/infiniband/rocep1s0f0/fw_ver")
 
@@ -131,7 +131,7 @@ def _weakness_3(site: Path, text: str) -> None:
     site.write_text(
         text.replace('"spark1"', '"x"').replace('"spark2"', '"spark1"').replace('"x"', '"spark2"')
     )
-    code, said = run("tetraspark ring diff plan.json", site)
+    code, said = run("tetraspark ring diff ring.json", site)
     assert code != 0 and "in its order" in said
 
 

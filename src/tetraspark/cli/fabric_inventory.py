@@ -18,8 +18,17 @@ from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
 from tetraspark.site.load import LoadedSite, load_site
 
-# A command of ours that looks at a fabric, named without saying which.
-BARE = re.compile(r"tetraspark (?:fabric (?:show|nccl|prove)|ring plan)(?! --(?:from|site))")
+# Commands of ours named without saying of which fabric: those of a site's nodes, and those that a
+# saved inventory will do for.
+BARE = re.compile(
+    r"tetraspark (?:ring (?P<nodes>diff|apply|verify|confirm|rollback|status)"
+    r"|fabric (?:show|nccl|prove)|ring plan)\b(?! --(?:from|site))"
+)
+
+
+def of_site(site: Path) -> tuple[str, ...]:
+    """Return the words that name a site on a command line, () for the default one."""
+    return () if site == DEFAULT_SITE else ("--site", str(site))
 
 
 @dataclass(frozen=True)
@@ -46,9 +55,8 @@ class Source:
         if typed and saved is not None and not both:
             seen, wanted = "both --site and --from", "one of them: nodes, or a saved inventory"
             raise UsageError(Problem(context.info_name or "", seen, wanted, "leave one out"))
-        words = ["--site", str(site)] if site != DEFAULT_SITE and (saved is None or both) else []
-        words += ["--from", str(saved)] if saved is not None else []
-        return cls(site, saved, tuple(words))
+        words = of_site(site) if saved is None or both else ()
+        return cls(site, saved, words if saved is None else (*words, "--from", str(saved)))
 
     def inventory(self, site: LoadedSite | None = None) -> Inventory:
         """Read the file, or ask the nodes of the site, which may be loaded already.
@@ -66,7 +74,12 @@ class Source:
 
     def named(self, fix: str) -> str:
         """Return a fix whose commands are about this source, as they were typed."""
-        return BARE.sub(lambda found: shlex.join([*found[0].split(), *self.options]), fix)
+
+        def with_options(found: re.Match[str]) -> str:
+            options = () if found["nodes"] and self.saved is not None else self.options
+            return shlex.join([*found[0].split(), *options])
+
+        return BARE.sub(with_options, fix)
 
     def name_in(self, problem: Problem) -> Problem:
         """Return a problem with such a fix."""

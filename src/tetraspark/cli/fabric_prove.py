@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from tetraspark.cli.fabric_inventory import Source, of_site
 from tetraspark.cli.fabric_table import unbroken
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
@@ -52,12 +53,12 @@ def prove(
         told = {"rates": [asdict(one) for one in rates]}
         print_json(proof.as_dict() | told | {"slow": [one.as_dict() for one in slow(rates)]})
     else:
-        _print(proof, rates)
+        _print(proof, rates, Source(site, None, of_site(site)))
     if not proof.proved or slow(rates):
         raise typer.Exit(1)
 
 
-def _print(proof: Proof, rates: list[Rate]) -> None:
+def _print(proof: Proof, rates: list[Rate], source: Source) -> None:
     table = unbroken("node", "device", "to", "sent", "received", "share", "errors", "verdict")
     for one in proof.rails:
         cells = (
@@ -75,7 +76,8 @@ def _print(proof: Proof, rates: list[Rate]) -> None:
         out.print(shown(line + hardware), markup=False)
     for rate in rates:
         out.print(shown(f"{rate.rail}: {rate.gigabits:.1f} Gb/s both ways"), markup=False)
-    print_problems([*proof.problems(), *slow(rates)], "finding", "yellow")
+    problems = map(source.name_in, [*proof.problems(), *slow(rates)])
+    print_problems(problems, "finding", "yellow")
 
 
 def _size(size: int | None, packets: int | None) -> str:

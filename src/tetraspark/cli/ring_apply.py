@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tetraspark.cli.fabric_inventory import Source, of_site
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.cli.ring_apply_view import (
@@ -48,12 +49,7 @@ class OpenRing:
 
     def read(self, file: Path) -> RingPlan:
         """Read a plan whose nodes are the site's. Raises UsageError."""
-        try:
-            plan = read_plan(file)
-        except OSError as error:
-            seen = error.strerror or str(error)
-            fix = "tetraspark ring plan --out FILE"
-            raise UsageError(Problem(str(file), seen, "a plan's file", fix)) from error
+        plan = read_plan(file)
         planned = [one.node for one in plan.members]
         names = [one.node for one in self.nodes]
         # Ranks are numbered by the site, and "opposite" is a matter of ranks.
@@ -70,7 +66,7 @@ def open_ring(site: Path) -> Iterator[OpenRing]:
     loaded = load_site(site)
     print_problems(loaded.warnings, "warning", "yellow")
     nodes = logins(loaded)
-    with SshRunner(nodes) as runner:
+    with Source(site, None, of_site(site)).naming(), SshRunner(nodes) as runner:
         yield OpenRing(nodes, runner, state_home() / loaded.site.name / "ring" / "receipt.json")
 
 
@@ -106,7 +102,7 @@ def apply(
     if hairpin:
         print_json(queues) if json else print_hairpin(queues)
         return
-    print_json(done.as_dict()) if json else print_applied(done, plan)
+    print_json(done.as_dict()) if json else print_applied(done, (str(plan), *of_site(site)))
 
 
 def verify(plan: PlanFile, site: SitePath = DEFAULT_SITE, json: Json = False) -> None:

@@ -1,7 +1,7 @@
 """How the ring's verbs show what they found and did."""
 
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -45,21 +45,29 @@ def print_diff(found: Diff) -> None:
     print_problems(found.problems)
     count = sum(len(view.objects) for view in found.views)
     good = count - sum(len(view.wrong) for view in found.views)
+    if not found.views:
+        out.print("unknown: no node was seen")
+        return
     word = "same" if found.same else "different"
+    if found.problems and not any(view.wrong for view in found.views):
+        word = "unknown"
     out.print(f"{word}: {good} of {count} objects as plan {found.plan[:12]} wants them")
 
 
-def print_applied(done: Applied, plan: Path) -> None:
-    """Print what an apply did, and what to type before the time is over."""
+def print_applied(done: Applied, words: Sequence[str]) -> None:
+    """Print what an apply did, and what to type before the time is over.
+
+    `words` name the plan and the site on a command line.
+    """
     if not done.changed:
         out.print(f"plan {done.plan[:12]} was in place: nothing changed")
         return
     for node, count in done.done.items():
         out.print(f"{node}: {count} changes, {done.present[node]} objects were there", markup=False)
-    out.print(
-        f"[bold yellow]undone by itself in {done.seconds_left:.0f} s[/], unless before that:\n"
-        f"  tetraspark ring verify {plan}\n  tetraspark ring confirm {plan}"
-    )
+    left = f"{done.seconds_left:.0f} s"
+    out.print(f"[bold yellow]undone by itself in {left}[/], unless before that:")
+    for verb in ("verify", "confirm"):
+        out.print(f"  {shlex.join(['tetraspark', 'ring', verb, *words])}", markup=False)
 
 
 def print_hairpin(queues: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
