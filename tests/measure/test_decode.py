@@ -176,7 +176,7 @@ def test_an_answer_without_end_is_ended() -> None:
     found = said(*[WORD] * 1000, max_tokens=2)
     assert found.error == "13 pieces for at most 2 tokens"
     with serving(Script(drip=0.05)) as server:
-        found = ask(server.api, "hello", 2, timeout=0.3)
+        found = ask(server.api, "hello", 1, timeout=1)
     assert found.error == "the answer does not end: the request's time is over"
 
 

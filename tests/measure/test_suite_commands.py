@@ -21,6 +21,8 @@ DECODE = ("bench", "decode", "--kinds", "json", "--concurrency", "1", "--rounds"
 FAST = Script(pieces=24, delay=0.01)
 KEY = "sk-0123456789"
 
+pytestmark = pytest.mark.timed
+
 
 def run(*words: str) -> Result:
     return CliRunner().invoke(app, [*DECODE, "--max-tokens", "24", "--warm-up", "0", *words])
