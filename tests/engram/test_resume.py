@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from tests.engram.checkpoint import ROWS, Made, make_checkpoint
 from tests.engram.packing import contents, pack, pieces, problem, states
 from tetraspark.engram.inside.files import locked
+from tetraspark.engram.inside.pack import _amount
 from tetraspark.engram.inside.refusal import Refusal
 from tetraspark.engram.layout import Table
 from tetraspark.engram.plan import PYTHON, local_plan
@@ -193,7 +195,9 @@ def test_too_little_room_is_refused_before_a_byte_is_written(made: Made, tmp_pat
     done = subprocess.run(PYTHON, input=program, capture_output=True, check=False)
     found = json.loads(done.stdout.splitlines()[-1])
     assert done.returncode == 1
-    assert " GiB free" in found["seen"] and " GiB for 2 shards" in found["wanted"]
+    assert " GiB for 2 shards" in found["wanted"]
+    assert re.fullmatch(r"\d+\.\d\d [GM]iB free", found["seen"])
+    assert (_amount(1 << 29), _amount(1 << 31)) == ("512.00 MiB", "2.00 GiB")
     assert contents(tmp_path / "o") == {}
 
 

@@ -81,9 +81,13 @@ def _require_room(shards: list[Shard]) -> None:
     free = room.f_bavail * room.f_frsize
     needed = SPARE_BYTES + sum(shard.bytes - _there(shard) for shard in shards)
     if free < needed:
-        seen = f"{free / 2**30:.2f} GiB free"
-        wanted = f"{needed / 2**30:.2f} GiB for {len(shards)} shards"
+        seen = f"{_amount(free)} free"
+        wanted = f"{_amount(needed)} for {len(shards)} shards"
         raise Refusal(folder, seen, wanted, f"df -h {folder}; free some room, or set engram.dir")
+
+
+def _amount(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.2f} MiB"
 
 
 def _there(shard: Shard) -> int:
