@@ -1,12 +1,12 @@
 """What a soak tells of counters that move, of requests that fail, and of a server that is gone."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -33,7 +33,7 @@ def report(before: Counters, *waves: Wave) -> SoakReport:
     return SoakReport(waves, before, ("rank0.err",), False)
 
 
-@contextmanager
+@contextlib.contextmanager
 def answering(content: str, usage: Any, wait: threading.Event | None = None) -> Iterator[Api]:
     """Serve streams of one piece and a usage; with an event, only after it."""
 
@@ -46,7 +46,8 @@ def answering(content: str, usage: Any, wait: threading.Event | None = None) -> 
             self.end_headers()
             choice = {"delta": {"content": content}, "finish_reason": "stop"}
             event = {"choices": [choice], "usage": usage}
-            self.wfile.write(f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n".encode())
+            with contextlib.suppress(ConnectionError):  # whoever asked may have been interrupted
+                self.wfile.write(f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n".encode())
 
         def log_message(self, format: str, *args: object) -> None: ...
 
