@@ -54,7 +54,7 @@ def test_a_command_for_a_fleet_tells_that_no_node_answers(folder: Path, line: st
     done = run(line, folder)
     assert "Traceback" not in done.stderr
     if " show " in line:
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 1, done.stderr
         text = done.stdout or (folder / "fabric.json").read_text()
         assert text.count("spark3") >= 1 and "CABLING.NODES" in text
     else:

@@ -25,7 +25,7 @@ SAYS = [
     "24 of 24 paths delivered",
     "written: lost/cable-3.json",
     "spark1 > spark2 > spark3 > spark4",
-    "without function spark2:rocep1s0f0",
+    "without function spark2:enp1s0f0np0",
 ]
 
 
