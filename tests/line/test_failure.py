@@ -144,7 +144,7 @@ def survivor(rank: int, second: int, root: str = ROOT) -> list[Line]:
 
 
 def test_a_rank_that_was_frozen_for_a_while_is_named_by_those_who_lost_it() -> None:
-    """Recorded: SIGSTOP to rank 2, and SIGCONT when the others had given up."""
+    """As survivors write it: SIGSTOP to rank 2, and SIGCONT when the others had given up."""
     lines = [*survivor(1, 1), *survivor(0, 2), *survivor(3, 2), *survivor(2, 20)]
     end = lines[-1].time
     states = [exited(0, 137, end), exited(1, 137, end), exited(2, 1, end), exited(3, 0, end)]

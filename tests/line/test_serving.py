@@ -241,7 +241,7 @@ def test_a_rank_killed_in_a_request_ends_it_and_is_named_within_five_seconds(
 
 
 def test_its_survivors_all_name_it(line: Command, served: Any) -> None:
-    assert eventually(lambda: set(survivors_words(line, dead=2)) == {0, 1, 3}, 10)
+    assert eventually(lambda: set(survivors_words(line, dead=2)) == {0, 1, 3}, 30)
     (root,) = roots(survivors_words(line, dead=2))
     assert root.startswith("dead: rank 2, seen by rank ")
     assert "sequence" in root
