@@ -17,7 +17,7 @@ from tetraspark.cli.endpoint import (
 )
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
-from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.cli.report_file import about_line, conclude
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api
 from tetraspark.measure.quality.catalogue import chosen
@@ -80,14 +80,12 @@ def quality(
         **found.as_dict(),
         "ok": not found.faults,
     }
-    written = write_report(report, out_file)
-    if json:
-        print_json(written)
-    else:
+
+    def show() -> None:
         out.print(about_line(about), markup=False)
         _print(found)
-    if found.faults:
-        raise typer.Exit(1)
+
+    conclude(report, out_file, json, endpoint.api.key, show)
 
 
 def _sandbox(tasks: tuple[Task, ...]) -> Proven | RunError | None:

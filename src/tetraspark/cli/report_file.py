@@ -39,16 +39,6 @@ def conclude(
         raise typer.Exit(1)
 
 
-def write_report(report: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return a report as plain values, and write it where a file is named.
-
-    Raises UsageError when it cannot be written; the report is lost to that file only.
-    """
-    plain = plain_report(report)
-    _write(plain, file)
-    return plain
-
-
 def plain_report(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report as values of JSON, which knows no infinities: those become text."""
     return {key: _plain(value) for key, value in report.items()}

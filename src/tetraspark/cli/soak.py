@@ -14,13 +14,15 @@ from tetraspark.cli.endpoint import (
     MeasuredSite,
     Model,
     OutFile,
+    Seed,
     Url,
     open_measured,
+    seed_of,
 )
 from tetraspark.cli.lengths import length_of
 from tetraspark.cli.line import Json, OpenLine
-from tetraspark.cli.output import err, out, print_json, print_problems, shown
-from tetraspark.cli.report_file import about_line, write_report
+from tetraspark.cli.output import err, out, print_problems, shown
+from tetraspark.cli.report_file import about_line, conclude
 from tetraspark.errors import Problem
 from tetraspark.fleet.run_files import read_progress
 from tetraspark.measure.corpus import library, of_file
@@ -53,7 +55,7 @@ def soak(
         typer.Option("--late-peers", help="Fail when a peer was late; always so with a fleet."),
     ] = False,
     text: TextFile = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of texts and prompts.")] = 0,
+    seed: Seed = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
     ] = 1800.0,
@@ -62,11 +64,12 @@ def soak(
 ) -> None:
     """Keep the server busy; exit code 1 when a request failed or an error counter moved."""
     tokens = length_of(prefill, "--prefill")
-    plan = SoakPlan(minutes, streams, max_tokens, tokens, seed, timeout)
+    start = seed_of(seed)
+    plan = SoakPlan(minutes, streams, max_tokens, tokens, start, timeout)
     corpus = library() if text is None else of_file(text)
     measured = open_measured(context, site, url, model, key_file, hardware)
     endpoint = measured.endpoint
-    density = measure_density(endpoint.api, lambda size: corpus.text(size, -seed - size), timeout)
+    density = measure_density(endpoint.api, lambda size: corpus.text(size, -start - size), timeout)
     waves: list[Wave] = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("soak", total=minutes * 60)
@@ -91,18 +94,16 @@ def soak(
         **found.as_dict(),
         "ok": not found.faults,
     }
-    written = write_report(report, out_file)
-    if json:
-        print_json(written)
-    else:
-        out.print(about_line(about), markup=False)
-        _print(found)
     if found.given_up and line is not None:
         seen = f"every request of the last {FAILED_WAVES} waves failed"
         fix = f"tetraspark status --site {line.loaded.path}"
         print_problems([Problem(endpoint.api.url, seen, "a line that answers", fix)])
-    if found.faults:
-        raise typer.Exit(1)
+
+    def show() -> None:
+        out.print(about_line(about), markup=False)
+        _print(found)
+
+    conclude(report, out_file, json, endpoint.api.key, show)
 
 
 def _counters(line: OpenLine | None) -> Callable[[], Counters]:
