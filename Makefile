@@ -5,7 +5,7 @@ SITE ?= sites/local.toml
 PYTEST_ARGS ?=
 # one worker more than cores: the tests on the four nodes wait more than they compute
 WORKERS ?= $(shell expr $$(nproc) + 1)
-BESIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # one word for the shell, whatever is in it
 quoted = '$(subst ','\'',$(1))'
