@@ -3,9 +3,6 @@ PYTHON ?= python3
 VENV ?= .venv
 SITE ?= sites/local.toml
 PYTEST_ARGS ?=
-# one worker more than cores: the tests on the four nodes wait more than they compute
-WORKERS ?= $(shell expr $$(nproc) + 1)
-BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # one word for the shell, whatever is in it
 quoted = '$(subst ','\'',$(1))'
@@ -33,11 +30,5 @@ lint:
 	@$(call quoted,$(BIN)/ruff) format --check
 	@$(call quoted,$(BIN)/mypy)
 
-# First the tests that can share the machine, side by side; then those that need it alone.
-# 5 is pytest's word for "none of these".
 test: lint
-	@$(call quoted,$(BIN)/python) -m pytest $(BESIDE) -m "not alone" $(PYTEST_ARGS); \
-	shared=$$?; [ $$shared -ne 5 ] || shared=0; \
-	$(call quoted,$(BIN)/python) -m pytest -m alone $(PYTEST_ARGS); \
-	alone=$$?; [ $$alone -ne 5 ] || alone=0; \
-	[ $$shared -eq 0 ] && [ $$alone -eq 0 ]
+	@$(call quoted,$(BIN)/python) scripts/run_tests.py $(PYTEST_ARGS)

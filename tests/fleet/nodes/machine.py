@@ -162,8 +162,13 @@ class Node:
 
     def docker_stop(self) -> None:
         """End the Docker daemon."""
-        self.exec("kill", (self.root / "run/docker.pid").read_text().strip())
-        wait_until(lambda: not self._docker(), f"{self.name}: docker ends")
+        pid = (self.root / "run/docker.pid").read_text().strip()
+        self.exec("kill", pid)
+        # It answers nobody long before it has let go of its folder, which the next one needs.
+        gone = ("sh", "-c", f"! kill -0 {pid}")
+        wait_until(
+            lambda: self.exec(*gone, check=False).returncode == 0, f"{self.name}: docker ends"
+        )
         self._docker_stopped = True
 
     def docker_start(self) -> None:
