@@ -55,9 +55,9 @@ def give_rdma(fleet: Fleet) -> None:
     """Put an RDMA device on each end of a cable, in place of the one on eth0."""
     for node in fleet.nodes:
         node.exec("mount", "-t", "tmpfs", "rdma", "/sys/class/infiniband")
-    for node, cage in ADDRESS:
-        words = (f"rocep1s0f{cage}", NETDEVS[cage], ADDRESS[node, cage])
-        fleet[node].exec("sh", "-c", RDMA, "rdma", *words)
+    for (number, cage), address in ADDRESS.items():
+        words = (f"rocep1s0f{cage}", NETDEVS[cage], address)
+        fleet[number].exec("sh", "-c", RDMA, "rdma", *words)
 
 
 SEND = """
