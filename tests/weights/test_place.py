@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.serving import ROOT
 from tests.weights.fleets import fleet_site
 from tetraspark.errors import UsageError
+from tetraspark.fleet.facts import expanded
 from tetraspark.site.load import load_site
-from tetraspark.weights.mount import MODEL_MOUNT, expanded, model_mount, nfs_volume
+from tetraspark.weights.mount import MODEL_MOUNT, model_mount, nfs_volume
 from tetraspark.weights.place import chosen, place_of
 
 NFS = 'mode = "nfs"\nnfs_server = "10.0.22.1"'

@@ -9,9 +9,8 @@ from tetraspark.doctor.finding import Finding
 from tetraspark.doctor.node_view import NodeView
 from tetraspark.doctor.size import gib
 from tetraspark.fabric.inventory_json import parsed, table, whole, word
-from tetraspark.fleet.container import container_name
+from tetraspark.fleet.container import LINE, container_name
 from tetraspark.fleet.facts import Wanted
-from tetraspark.weights.mount import LABEL
 
 CONTAINERS = Wanted(
     commands={"docker ps": ("docker", "ps", "--all", "--no-trunc", "--format", "{{json .}}")}
@@ -29,7 +28,7 @@ def _rows(view: NodeView) -> list[dict[str, Any]]:
 def _is_ours(view: NodeView, row: Mapping[str, Any]) -> bool:
     line = view.loaded.site.name
     names = str(row.get("Names", "")).split(",")
-    labelled = f"{LABEL}={line}" in str(row.get("Labels", "")).split(",")
+    labelled = f"{LINE}={line}" in str(row.get("Labels", "")).split(",")
     return labelled or any(
         name == container_name(line, rank)
         for name in names

@@ -144,4 +144,9 @@ class Facts:
 
     def expand(self, path: str) -> str:
         """Return a path of a site file as this node's login means it: `~` is its home."""
-        return self.home + path[1:] if path == "~" or path.startswith("~/") else path
+        return expanded(path, self.home)
+
+
+def expanded(path: str, home: str) -> str:
+    """Return a path with `~` as the home folder `home`."""
+    return home + path[1:] if path == "~" or path.startswith("~/") else path

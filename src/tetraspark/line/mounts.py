@@ -1,9 +1,10 @@
 """What of a node's disk a rank's container gets to see, beside the model. Pure."""
 
 from tetraspark.fabric.nccl_library import overlays
+from tetraspark.fleet.facts import expanded
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.schema import Site
-from tetraspark.weights.mount import bind, expanded
+from tetraspark.weights.mount import bind
 
 ENGRAM = "/engram"
 

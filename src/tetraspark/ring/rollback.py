@@ -6,12 +6,13 @@ from typing import Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.container import LINE
 from tetraspark.ring.apply import STEP_SECONDS, rollback_problems
 from tetraspark.ring.diff import Diff
 from tetraspark.ring.node_program import ask_all, problems_of
 from tetraspark.ring.plan import RingPlan
 from tetraspark.ring.view import NodeView
-from tetraspark.ring.wanted import LINE_LABEL, wanted
+from tetraspark.ring.wanted import wanted
 
 MARGIN_SECONDS = 3.0
 """What a node must have left when a confirm begins: nobody is confirmed while another gives up."""
@@ -38,7 +39,7 @@ def rollback(names: tuple[str, ...], runner: NodeRunner) -> RolledBack:
 
     A node with RDMA in use refuses. Nodes that refuse or cannot be reached are problems.
     """
-    request = {"verb": "rollback", "by": "operator", "guarded": True, "label": LINE_LABEL}
+    request = {"verb": "rollback", "by": "operator", "guarded": True, "label": LINE}
     answers = ask_all(runner, ((node, request) for node in names), STEP_SECONDS)
     problems = problems_of(answers)
     done = {node: one for node, one in answers.items() if not isinstance(one, RunError)}

@@ -7,15 +7,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from tetraspark.fleet.container import LINE
 from tetraspark.ring.marker import Marker
 from tetraspark.ring.persist import persistent_files
 from tetraspark.ring.plan import RingPlan
 from tetraspark.ring.rule import RelayRule
 
 Object = dict[str, Any]
-
-LINE_LABEL = "tetraspark.line"
-"""The label that every container of a line carries."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class NodeWanted:
             "hairpin": self.hairpin,
             "devices": self.devices,
             "addresses": self.addresses,
-            "label": LINE_LABEL,
+            "label": LINE,
             "source": marker_source(),
             **more,
         }

@@ -4,12 +4,13 @@ import csv
 import io
 from dataclasses import dataclass
 
+from tetraspark.fleet.container import LINE
+from tetraspark.fleet.facts import expanded
 from tetraspark.site.schema import Site
 
 MODEL_MOUNT = "/model"
 EXPORTS = "/srv/nfs"
 """Where a server has the folders that are exported by a bare name."""
-LABEL = "tetraspark.line"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class NfsVolume:
         """The command that makes it."""
         options = (f"{name}={value}" for name, value in self.options.items())
         return (
-            *("docker", "volume", "create", "--driver", "local", "--label", f"{LABEL}={self.line}"),
+            *("docker", "volume", "create", "--driver", "local", "--label", f"{LINE}={self.line}"),
             *(word for option in options for word in ("--opt", option)),
             self.name,
         )
@@ -81,11 +82,6 @@ def export_path(site: Site) -> str:
     """
     named = site.weights.nfs_export if site.weights else None
     return named if named and named.startswith("/") else f"{EXPORTS}/{named or site.name}"
-
-
-def expanded(path: str, home: str) -> str:
-    """Return a path with `~` as the home folder `home`."""
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def _mount(*fields: str, writable: bool = False) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tetraspark.doctor.check import Check
+from tetraspark.fleet.container import LINE
 from tetraspark.fleet.docker_failure import classify
 from tetraspark.fleet.facts import Said
-from tetraspark.weights.mount import LABEL, NfsVolume
+from tetraspark.weights.mount import NfsVolume
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def parse_volume(said: Said) -> DockerVolume | None:
         (found,) = json.loads(said.stdout)
         labels = found.get("Labels") or {}
         options = dict((found.get("Options") or {}).items())
-        return DockerVolume(found["Name"], found["Driver"], options, labels.get(LABEL))
+        return DockerVolume(found["Name"], found["Driver"], options, labels.get(LINE))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"docker volume inspect said something else: {error}") from error
 
