@@ -5,8 +5,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import jsonschema
-
 from tetraspark.measure.quality.extract import code_of, json_of, number_of
 from tetraspark.measure.quality.inside.answer import plain
 from tetraspark.measure.quality.proof import Proven
@@ -46,6 +44,8 @@ def _json(schema: Mapping[str, Any], answer: str) -> str | None:
         value = json_of(answer)
     except (ValueError, RecursionError) as error:
         return f"no JSON: {error}"[:200]
+    import jsonschema  # Here, or every command would load it when it starts.
+
     found = jsonschema.Draft202012Validator(schema).iter_errors(value)
     worst = jsonschema.exceptions.best_match(found)
     return None if worst is None else f"{worst.json_path}: {worst.message}"[:200]

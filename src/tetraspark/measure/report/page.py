@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from tetraspark.measure import about
@@ -21,6 +20,8 @@ WHEN = "measured at"
 
 def render(comparison: Comparison, at: str) -> str:
     """Return the page; `at` is when it was made."""
+    import jinja2  # Here, or every command would load it when it starts.
+
     folder = files(__package__)
     environment = jinja2.Environment(
         autoescape=True,
