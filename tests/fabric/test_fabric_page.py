@@ -1,13 +1,12 @@
 """docs/fabric.md: its commands run, its checks and examples are those of the program."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.serving import COMMAND, ROOT
+from tests.fabric.page import run
+from tests.serving import ROOT
 
 PAGE = (ROOT / "docs" / "fabric.md").read_text()
 HERE = [
@@ -15,17 +14,6 @@ HERE = [
 ]
 FLEET = re.findall(r"(?m)^tetraspark fabric .*--site site\.toml.*$", PAGE)
 SOURCE = ROOT / "src" / "tetraspark" / "fabric"
-
-
-def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-euc", line],
-        cwd=folder,
-        env=os.environ | {"PATH": f"{COMMAND.parent}:/usr/bin:/bin", "COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 """docs/nccl.md: its commands run, its tables are those of the program."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.fabric.nccl_sites import profile, site
+from tests.fabric.page import run
 from tests.fabric.sparks import pair, ring, switched
-from tests.serving import COMMAND, ROOT
+from tests.serving import ROOT
 
 PAGE = (ROOT / "docs" / "nccl.md").read_text()
 HERE = [
@@ -17,17 +16,6 @@ HERE = [
 ]
 FLEET = re.findall(r"(?m)^tetraspark fabric nccl --site site\.toml$", PAGE)
 SOURCE = ROOT / "src" / "tetraspark" / "fabric"
-
-
-def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-euc", line],
-        cwd=folder,
-        env=os.environ | {"PATH": f"{COMMAND.parent}:/usr/bin:/bin", "COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("line", HERE)

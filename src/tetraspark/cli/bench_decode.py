@@ -20,7 +20,7 @@ from tetraspark.cli.endpoint import (
 )
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out
-from tetraspark.cli.report_file import about_line, conclude, safe
+from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
 from tetraspark.errors import Problem, UsageError
 from tetraspark.measure.about import About
 from tetraspark.measure.decode import Cell, DecodePlan, measure_decode
@@ -110,8 +110,7 @@ def _print(about: About, cells: list[Cell], changed: list[str]) -> None:
     out.print(table)
     if any(not cell.counted and one.completion_tokens for cell in cells for one in cell.rounds):
         out.print("this server counts tokens at the end only: within answers they are by length")
-    for text in changed:
-        out.print(f"changed since the start: {safe(text)}", markup=False)
+    print_changed(changed)
 
 
 def _kinds(text: str) -> tuple[Kind, ...]:

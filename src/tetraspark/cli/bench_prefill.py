@@ -24,8 +24,8 @@ from tetraspark.cli.endpoint import (
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out
-from tetraspark.cli.report_file import about_line, conclude, safe
-from tetraspark.measure.corpus import library, of_file
+from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
+from tetraspark.measure.corpus import corpus_of
 from tetraspark.measure.prefill import Row, Text, measure_prefill
 
 TextFile = Annotated[
@@ -57,7 +57,7 @@ def prefill(
 ) -> None:
     """Measure prefill on real text; exit code 1 when a row may not be believed."""
     wanted = lengths_of(lengths)
-    corpus = library() if text is None else of_file(text)
+    corpus = corpus_of(text)
     texts: tuple[Text, ...] = ("real", "filler") if with_filler else ("real",)
     endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     rows: list[Row] = []
@@ -83,8 +83,7 @@ def prefill(
         out.print(about_line(about), markup=False)
         out.print(f"# real text: {safe(corpus.name)}", markup=False)
         out.print(_table(rows))
-        for text in changed:
-            out.print(f"changed since the start: {safe(text)}", markup=False)
+        print_changed(changed)
 
     conclude(report, out_file, json, endpoint.api.key, show)
 

@@ -21,9 +21,9 @@ from tetraspark.cli.endpoint import (
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out
-from tetraspark.cli.report_file import about_line, conclude, safe
+from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
 from tetraspark.errors import Problem, UsageError
-from tetraspark.measure.corpus import library, of_file
+from tetraspark.measure.corpus import corpus_of
 from tetraspark.measure.needle import Needle, measure_needle
 from tetraspark.measure.secret import without_key
 
@@ -52,7 +52,7 @@ def needle(
 ) -> None:
     """Look for key phrases; exit code 1 when one is not found."""
     wanted, places = lengths_of(lengths), _depths(depths)
-    corpus = library() if text is None else of_file(text)
+    corpus = corpus_of(text)
     endpoint = open_endpoint(context, site, url, model, key_file, hardware)
     found: list[Needle] = []
     drawn = seed_of(seed)
@@ -79,8 +79,7 @@ def needle(
             said = "; ".join(case.faults) or f"said {without_key(case.answer, endpoint.api.key)!r}"
             place = f"{case.wanted_tokens} tokens, depth {case.depth:g}"
             out.print(f"missed at {place}: {case.phrase!r}, {safe(said)}", markup=False)
-        for text in changed:
-            out.print(f"changed since the start: {safe(text)}", markup=False)
+        print_changed(changed)
 
     conclude(report, out_file, json, endpoint.api.key, show)
 

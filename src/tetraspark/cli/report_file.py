@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from tetraspark.cli.output import print_json, print_problems, shown
+from tetraspark.cli.output import out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
 from tetraspark.measure.about import About
 from tetraspark.measure.secret import report_without_key
@@ -37,6 +37,12 @@ def conclude(
         print_problems(problem.problems)
     if problem is not None or not report["ok"]:
         raise typer.Exit(1)
+
+
+def print_changed(settings: Iterable[str]) -> None:
+    """Print each setting that the server has otherwise than when its line became ready."""
+    for text in settings:
+        out.print(f"changed since the start: {safe(text)}", markup=False)
 
 
 def plain_report(report: Mapping[str, Any]) -> dict[str, Any]:

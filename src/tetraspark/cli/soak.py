@@ -25,7 +25,7 @@ from tetraspark.cli.output import err, out, print_problems, shown
 from tetraspark.cli.report_file import about_line, conclude
 from tetraspark.errors import Problem
 from tetraspark.fleet.run_files import read_progress
-from tetraspark.measure.corpus import library, of_file
+from tetraspark.measure.corpus import corpus_of
 from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of_ranks
 from tetraspark.measure.sized import measure_density
 from tetraspark.measure.soak import FAILED_WAVES, Counters, SoakPlan, SoakReport, Wave
@@ -66,7 +66,7 @@ def soak(
     tokens = length_of(prefill, "--prefill")
     start = seed_of(seed)
     plan = SoakPlan(minutes, streams, max_tokens, tokens, start, timeout)
-    corpus = library() if text is None else of_file(text)
+    corpus = corpus_of(text)
     measured = open_measured(context, site, url, model, key_file, hardware)
     endpoint = measured.endpoint
     density = measure_density(endpoint.api, lambda size: corpus.text(size, -start - size), timeout)

@@ -88,6 +88,11 @@ def of_file(file: Path) -> Corpus:
     return _corpus(file.name, [text])
 
 
+def corpus_of(file: Path | None) -> Corpus:
+    """Return the text of a file of the user's own, or that of this Python without one."""
+    return library() if file is None else of_file(file)
+
+
 def _corpus(name: str, texts: Sequence[str]) -> Corpus:
     whole = "\n\n".join(text.replace("\\n", "\n") for text in texts)
     digest = hashlib.sha256(whole.encode()).hexdigest()[:12]
