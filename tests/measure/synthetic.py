@@ -33,6 +33,7 @@ class Script:
     status: int = 200
     cut: bool = False
     prompt_tokens: int | None = None
+    count: Callable[[str], int] = lambda prompt: len(prompt) // 4
     reply: Callable[[str], str] | None = None
     finish: str = "length"
     obeys: bool = True
@@ -80,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.prompts.append(prompt)
         script = self.server.script
         # Four characters a token, unless the script lies.
-        tokens = len(prompt) // 4 if script.prompt_tokens is None else script.prompt_tokens
+        tokens = script.count(prompt) if script.prompt_tokens is None else script.prompt_tokens
         texts = script.texts(prompt)
         if script.obeys:
             texts = texts[: max(body["max_tokens"] // script.tokens_a_piece, 1)]

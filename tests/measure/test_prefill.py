@@ -103,6 +103,27 @@ def test_rows_come_by_text_and_length_with_the_warm_up_dropped() -> None:
     assert len({text[:24] for text in prompts}) == len(prompts) == 2 * (2 + 2 * 3)
 
 
+def test_a_text_that_comes_out_too_short_or_long_makes_way_for_another() -> None:
+    places = [0]
+
+    def count(prompt: str) -> int:
+        places[0] += 1
+        return len(prompt) // (4 if places[0] % 3 else 8)
+
+    with serving(Script(pieces=1, count=count)) as server:
+        (row,) = measure_prefill(server.api, LIBRARY, (256,), ("real",), 5, 0, 5)
+        prompts = server.prompts
+    assert row.valid
+    assert len(row.requests) == 5
+    assert len({text[:24] for text in prompts}) == len(prompts) > 2 + 6
+
+
+def test_a_length_that_no_text_has_is_told_after_a_few() -> None:
+    with serving(Script(pieces=1, count=lambda text: min(len(text) // 4, 1100))) as server:
+        (row,) = measure_prefill(server.api, LIBRARY, (2000,), ("real",), 1, 0, 5)
+    assert row.requests[0].faults == ("1100 tokens, not about 2000",)
+
+
 @pytest.mark.parametrize("depth", [0.0, 0.5, 1.0])
 def test_the_phrase_stands_at_its_depth(depth: float) -> None:
     text = haystack(LIBRARY, 40_000, depth, "amber falcon 42", 1)

@@ -13,6 +13,8 @@ from tetraspark.measure.window import TEMPLATE_TOKENS
 
 Text = Literal["real", "filler"]
 QUESTION = "\n\nHow does the text above begin?"
+PLACES = 3
+"""How many texts are tried for a length: one of them may have far denser words than the rest."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ def measure_prefill(
 ) -> Iterator[Row]:
     """Yield a row for each kind of text and length, shortest first.
 
-    Every prompt is new to the server: its first words are its own. Raises RunError when the
-    server does not count.
+    Every prompt is new to the server: its first words are its own. One of another length makes
+    way for another. Raises RunError when the server does not count.
     """
     makers: dict[Text, Callable[[int, int], str]] = {"real": corpus.text, "filler": filler}
     number = seed * 1_000_003
@@ -97,9 +99,12 @@ def measure_prefill(
         for wanted in sorted(lengths):
             requests = []
             for _ in range(repeats + 1):
-                number += 1
-                prompt = makers[text](density.characters(wanted), number) + QUESTION
-                trace = ask(api, prompt, 1, timeout=timeout)
+                for _ in range(PLACES):
+                    number += 1
+                    prompt = makers[text](density.characters(wanted), number) + QUESTION
+                    trace = ask(api, prompt, 1, timeout=timeout)
+                    if trace.error or not length_faults(trace.prompt_tokens, wanted):
+                        break
                 requests.append(judge(trace, wanted, text, prompt))
             yield Row(text, wanted, tuple(requests[1:]))
 
