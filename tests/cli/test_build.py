@@ -53,7 +53,7 @@ def test_a_plan_has_every_step_in_order_and_writes_nothing(shop: Workshop) -> No
     notes += ["only where the base was not found", "only after a pull"]
     assert [step["note"] for step in steps if step["note"]] == notes
     build = steps[7]["argv"]
-    assert build[:4] == ["docker", "build", "--network=none", "--no-cache"]
+    assert build[:5] == ["docker", "build", "--force-rm", "--network=none", "--no-cache"]
     assert build[-3:-1] == ["--tag", "tetraspark:planned"]
 
 

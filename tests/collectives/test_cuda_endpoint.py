@@ -20,6 +20,7 @@ class Kernel:
     """Does to a fake rank's region what a kernel does to a real one's."""
 
     def __init__(self, opened: Opened, rank: int) -> None:
+        self.opened = opened  # the regions are its memory
         link: Any = opened.groups[rank]._link
         self.layout, self.rank, self.report = link.layout, rank, Report()
         self.base = opened.fabric.address(rank)

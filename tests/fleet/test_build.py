@@ -90,6 +90,8 @@ def test_one_node_fails_then_all_build_the_same_image(fleet: Fleet, shop: Worksh
     assert f"all of it: {log}" in done.stderr
     assert "returned a non-zero code" in log.read_text()
 
+    assert fleet[3].exec("docker", "ps", "--all", "--quiet").stdout == ""
+
     fleet[3].heal()
     found = report(shop)
     images = [by_node(found)[node]["image"] for node in NODES]

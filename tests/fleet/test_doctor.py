@@ -5,6 +5,7 @@ The nodes have no GPU, and not the RDMA device of the site: of these, nothing ma
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from tests.doctor.test_doctor_page import ON_NODES
 from tests.fleet.nodes.fleet import Fleet
 from tests.fleet.nodes.machine import Node
-from tests.fleet.nodes.rack import wait_until
+from tests.fleet.nodes.rack import child_of, wait_until
 from tests.serving import COMMAND
 from tests.weights.checkpoints import write_checkpoint
 from tetraspark.doctor.examine import examine
@@ -137,8 +138,10 @@ def listener(fleet: Fleet) -> Iterator[None]:
     tables = [Path(f"/proc/{pid}/net/{name}") for name in ("tcp", "tcp6")]
     wait_until(lambda: any(":22B8 " in one.read_text() for one in tables), "a listener")
     yield
-    process.kill()
-    process.wait()
+    # nsenter waits for it: it is in the node's PID namespace, as a child of its own.
+    os.kill(child_of(process.pid) or process.pid, signal.SIGKILL)
+    process.wait(timeout=20)
+    assert not any(":22B8 " in one.read_text() for one in tables)
 
 
 def test_each_node_fails_in_its_own_way_and_the_command_says_so(

@@ -132,6 +132,8 @@ def test_stop_wakes_a_frozen_rank(root: Path) -> None:
     run_dir = start(root, "exec sleep 60")
     assert eventually(lambda: len(state(run_dir).pids) == 2)
     engine = next(process for process in labelled(root) if not process.leads)
+    # Until then it has the traps of the shell it was forked from, which swallow a signal.
+    assert eventually(lambda: Path(f"/proc/{engine.pid}/comm").read_text() == "sleep\n")
     os.kill(engine.pid, signal.SIGSTOP)
     assert RUNNER.stop(root, 5.0).killed == ()
 

@@ -107,6 +107,10 @@ def rsyncs(node: Node) -> str:
     return node.exec("sh", "-c", "ps -C rsync -o args=", check=False).stdout
 
 
+def volumes(node: Node) -> set[str]:
+    return set(node.exec("docker", "volume", "ls", "-q").stdout.split())
+
+
 def arrived(folder: Path) -> int:
     partial = folder / ".tetraspark-partial"
     return sum(one.stat().st_size for one in partial.glob("*")) if partial.is_dir() else 0
@@ -211,10 +215,11 @@ def test_volumes_of_nfs_are_made_compared_and_removed(weights: Weights, tmp_path
     fleet, name = weights.fleet, "tetraspark-four-sparks-switch-weights"
     nfs = Weights(fleet, tmp_path, 'mode = "nfs"\nnfs_server = "10.99.0.77"')
     nfs.site.write_text(nfs.site.read_text().replace('"alice"', '"root"'))
+    before = volumes(fleet[2])
     plan = nfs.run("share")
     assert not plan["by_head"]
     assert [one["node"] for one in plan["steps"]] == ["node2", "node3", "node4"]
-    assert fleet[2].exec("docker", "volume", "ls", "-q").stdout == "", "a plan changed something"
+    assert volumes(fleet[2]) == before, "a plan changed something"
     done = nfs.run("share", "--apply", code=1)
     assert [one["node"] for one in done["done"]] == ["node2", "node3", "node4"]
     reads = [(one["id"], one["verdict"], one["fix"]) for one in done["checks"]]
@@ -236,5 +241,6 @@ def test_volumes_of_nfs_are_made_compared_and_removed(weights: Weights, tmp_path
     assert [one["node"] for one in planned["steps"]] == ["node2", "node4"]
     removed = weights.run("share", "--remove")
     assert [one["node"] for one in removed["done"]] == ["node2", "node4"], "node3's is not ours"
-    assert fleet[3].exec("docker", "volume", "ls", "-q").stdout == f"{name}\n"
+    assert volumes(fleet[2]) == before
+    assert volumes(fleet[3]) == {*before, name}
     fleet[3].exec("docker", "volume", "rm", name)

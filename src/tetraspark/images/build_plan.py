@@ -126,7 +126,8 @@ def build_plan(
     """Plan the build of an image's context on some nodes; `folder` is where it is written here."""
     staging = context_path(line)
     command = (
-        *("docker", "build", f"--network={context.network}"),
+        # A step that fails must not leave its container either.
+        *("docker", "build", "--force-rm", f"--network={context.network}"),
         *(() if use_cache else ("--no-cache",)),
         *("--file", f"{staging}/{context.dockerfile}"),
         *(word for pair in context.build_args for word in ("--build-arg", "=".join(pair))),
