@@ -10,17 +10,20 @@ from tetraspark.watch.observation import RankSample
 from tetraspark.watch.page.lanes import LanePair
 
 WIDTH = 360
-BOX = (112, 60)
+BOX = (110, 58)
 EDGE = 2
 HEIGHTS = {0: 0, 1: 70, 2: 80, 3: 250}
 """By the number of nodes; more of them take the last of these and FULL."""
 FULL = 330
-APART = 15
+APART = 14
 """Between two lanes of one pair; closer where they are more than three."""
-THIN, THICK = 1.25, 4.0
+THIN, THICK = 1.0, 2.75
 NAMED = 4
 """Nodes up to which every lane has its rate written on it; beyond, only lanes that are down."""
 STAGGER = 0.13
+"""How far apart along an upright or slanting pair its labels stand, or they would meet."""
+LIFT = 9
+"""From a level lane out to its label."""
 CLEAR_OF_CROSSING = 0.3
 """How far along a diagonal its labels stand, since the other one crosses its middle."""
 
@@ -102,14 +105,15 @@ def _stroke(
     across = (-(y2 - y1) / length * shift, (x2 - x1) / length * shift)
     steps = abs(order.index(one.low) - order.index(one.high))
     crossed = len(order) == NAMED and steps == 2
-    # Labels of a pair's lanes stand one after the other, or those of an upright pair would meet.
-    along = (CLEAR_OF_CROSSING if crossed else 0.5) + STAGGER * from_middle
+    level = abs(y2 - y1) < abs(x2 - x1) / 2
+    along = (CLEAR_OF_CROSSING if crossed else 0.5) + (0 if level else STAGGER * from_middle)
+    lift = math.copysign(LIFT, across[1]) if level and from_middle else 0.0
     busy = (one.rate or 0.0) / busiest if busiest else 0.0
     return Stroke(
         lane=one,
         start=(x1 + across[0], y1 + across[1]),
         end=(x2 + across[0], y2 + across[1]),
         width=THIN + (THICK - THIN) * math.sqrt(busy),
-        label=(x1 + (x2 - x1) * along + across[0], y1 + (y2 - y1) * along + across[1]),
+        label=(x1 + (x2 - x1) * along + across[0], y1 + (y2 - y1) * along + across[1] + lift),
         labelled=not one.up or (len(order) <= NAMED and one.rate is not None),
     )

@@ -63,8 +63,12 @@ def duration(seconds: float | None) -> str:
     whole = min(round(seconds), int(100 * YEAR))
     for unit, least, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
         if whole >= least:
-            return f"{whole // least} {unit} {whole % least // part} {smaller}"
-    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
+            return _two(whole // least, unit, whole % least // part, smaller)
+    return _two(whole // 60, "min", whole % 60, "s") if whole >= 60 else f"{whole} s"
+
+
+def _two(large: int, unit: str, small: int, smaller: str) -> str:
+    return f"{large} {unit} {small} {smaller}" if small else f"{large} {unit}"
 
 
 def clock(at: float) -> str:

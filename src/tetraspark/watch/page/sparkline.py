@@ -18,12 +18,13 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Sparkline:
-    """`line` and `area` are SVG path data; `peak` is tokens a second, `span` seconds."""
+    """`line` and `area` are SVG path data; `peak` is tokens a second, the ends Unix seconds."""
 
     line: str
     area: str
     peak: float
-    span: float
+    first: float
+    last: float
 
 
 def sparkline(history: Iterable[Point]) -> Sparkline | None:
@@ -38,7 +39,7 @@ def sparkline(history: Iterable[Point]) -> Sparkline | None:
     runs = [[(x(at), y(value)) for at, value in run] for run in _runs(points)]
     line = " ".join("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in run) for run in runs)
     area = " ".join(_area(run) for run in runs)
-    return Sparkline(line, area, peak, last - first)
+    return Sparkline(line, area, peak, first, last)
 
 
 def _drawable(at: float, value: float) -> bool:
