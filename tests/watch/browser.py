@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its debugging pipe (Chrome DevTools Protocol), without a driver."""
+"""A headless Chromium, driven over its debugging pipe (Chrome DevTools Protocol)."""
 
 import base64
 import json
@@ -20,10 +20,12 @@ DESKTOP = 1200
 def require_browser() -> str:
     """Return the browser's path; without one, fail in CI and skip elsewhere."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        text = "the status page's tests in a browser need chromium"
-        pytest.fail(text) if os.environ.get("CI") else pytest.skip(text)
-    return found
+    if found is not None:
+        return found
+    text = "the status page's tests in a browser need chromium"
+    if os.environ.get("CI"):
+        pytest.fail(text)
+    pytest.skip(text)
 
 
 class Browser:

@@ -1,6 +1,5 @@
 """One request of the status server: GET or HEAD of a known path, in bounded size and time."""
 
-import ipaddress
 import socket
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
 
+from tetraspark.watch.http_place import is_loopback
 from tetraspark.watch.page.render import policy, render_page
 from tetraspark.watch.page.state_json import state_json
 
@@ -67,12 +67,28 @@ def read_head(connection: socket.socket, seconds: float, limit: int) -> bytes:
     return found
 
 
+def drain(connection: socket.socket, seconds: float, limit: int) -> None:
+    """Read and forget what a client sends until it ends, for so long and so many bytes at most.
+
+    Raises OSError of the socket.
+    """
+    deadline = time.monotonic() + seconds
+    while limit > 0 and (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
+        more = connection.recv(min(limit, 65536))
+        if not more:
+            return
+        limit -= len(more)
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers one request a connection, and never reads a file."""
 
     server: "Server"
     server_version = "tetraspark"
     sys_version = ""
+    # That of a request which cannot be read; 0.9 would have neither status nor headers.
+    default_request_version = "HTTP/1.0"
 
     def handle(self) -> None:
         """Read the head in one piece with a deadline, then let the library take it apart."""
@@ -80,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile = BytesIO(read_head(self.connection, SECONDS, HEAD_BYTES))
         except HeadRefused as refused:
             self.requestline = self.command = ""
-            self.request_version = self.protocol_version
+            self.request_version = self.default_request_version
             self.connection.settimeout(SECONDS)
             self.send_error(refused.status)
             return
@@ -98,16 +114,21 @@ class Handler(BaseHTTPRequestHandler):
         if make is None:
             self.send_error(HTTPStatus.NOT_FOUND, f"there is {', '.join(CONTENTS)}")
             return
-        self._send(*make(self))
+        try:
+            found = make(self)
+        except Exception:
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
+            raise
+        self._send(*found)
 
-    do_HEAD = do_GET  # noqa: N815
+    do_HEAD = do_GET
 
     def _refusal(self) -> tuple[HTTPStatus, str] | None:
         """Return why a request is refused: a body, or a page elsewhere that had its name moved."""
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-            return HTTPStatus.CONTENT_TOO_LARGE, "a request here has no body"
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a request here has no body"
         name = _hostname(self.headers.get("Host", ""))
-        if self.server.loopback and not _is_this_machine(name):
+        if self.server.loopback and not is_loopback(name):
             return HTTPStatus.MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost"
         return None
 
@@ -171,13 +192,3 @@ def _hostname(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.partition(":")[0]
-
-
-def _is_this_machine(name: str) -> bool:
-    """Whether a name can mean this machine alone: no other name resolves here by itself."""
-    if name.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

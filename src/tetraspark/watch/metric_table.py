@@ -1,4 +1,4 @@
-"""The metrics of a line: their names, kinds, labels and meanings. Base units, as Prometheus asks."""
+"""The metrics of a line: names, kinds, labels and meanings, in base units."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -28,7 +28,9 @@ METRICS = (
         "Unix time of the look that the other values are of",
     ),
     Definition("tetraspark_observation_age_seconds", "gauge", (), "time since that look"),
-    Definition("tetraspark_line_state", "gauge", ("state",), "1 for the line's state, 0 for others"),
+    Definition(
+        "tetraspark_line_state", "gauge", ("state",), "1 for the line's state, 0 for others"
+    ),
     Definition(
         "tetraspark_line_state_since_timestamp_seconds",
         "gauge",
@@ -38,7 +40,9 @@ METRICS = (
     Definition("tetraspark_rank_state", "gauge", (*RANK, "state"), "1 for the rank's state"),
     Definition("tetraspark_rank_blamed", "gauge", RANK, "1 for the rank that the state is due to"),
     Definition("tetraspark_rank_collectives_total", "counter", RANK, "collectives completed"),
-    Definition("tetraspark_lane_up", "gauge", LANE, "1 for a lane that is up, 0 for one that is not"),
+    Definition(
+        "tetraspark_lane_up", "gauge", LANE, "1 for a lane that is up, 0 for one that is not"
+    ),
     Definition("tetraspark_lane_bytes_total", "counter", LANE, "bytes sent to the peer"),
     Definition("tetraspark_lane_writes_total", "counter", LANE, "RDMA writes posted to the peer"),
     Definition("tetraspark_lane_errors_total", "counter", LANE, "errors of the lane"),

@@ -42,4 +42,6 @@ def _between(first: Observation, second: Observation) -> dict[Lane, float]:
 
 
 def _totals(seen: Observation) -> dict[Lane, int]:
-    return {(one.rank, lane.peer, lane.lane): lane.bytes for one in seen.ranks for lane in one.lanes}
+    return {
+        (one.rank, lane.peer, lane.lane): lane.bytes for one in seen.ranks for lane in one.lanes
+    }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from tetraspark.measure.report.scale import number
 
-NOT_TOLD = "–"
+NOT_TOLD = "\u2013"
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 RATES = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 YEAR = 365 * 86400.0

@@ -55,12 +55,16 @@ class Shown:
 def render_page(shown: Shown) -> str:
     """Return the whole page."""
     parts = render_parts(shown)
-    return _environment().get_template("page.html.j2").render(
-        parts={name: Markup(part) for name, part in parts.items()},
-        style=Markup(_file("page.css")),
-        script=Markup(_file("refresh.js")),
-        policy=policy(),
-        shown=shown,
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            parts={name: Markup(part) for name, part in parts.items()},
+            style=Markup(_file("page.css")),
+            script=Markup(_file("refresh.js")),
+            policy=policy(),
+            shown=shown,
+        )
     )
 
 
@@ -79,9 +83,7 @@ def render_parts(shown: Shown) -> dict[str, str]:
         "spark": sparkline(seen.history) if seen else None,
         "marks": MARKS,
     }
-    return {
-        name: _environment().get_template(f"{name}.html.j2").render(values) for name in PARTS
-    }
+    return {name: _environment().get_template(f"{name}.html.j2").render(values) for name in PARTS}
 
 
 def policy() -> str:
