@@ -176,7 +176,7 @@ def test_a_lane_told_twice_is_one_series() -> None:
 numbers = st.none() | st.floats() | st.integers(0, 10**18)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text(max_size=20), st.data())
 def test_anything_can_be_read_back(text: str, data: st.DataObject) -> None:
     drawn: dict[str, Any] = {one.name: data.draw(numbers) for one in fields(lines.ENGINE)}
