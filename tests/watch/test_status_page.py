@@ -146,8 +146,7 @@ def test_boxes_stand_apart_and_within_the_drawing(count: int) -> None:
         assert half[0] <= box.x <= drawing.WIDTH - half[0]
         assert half[1] <= box.y <= made.height - half[1]
     for one, other in combinations(made.boxes, 2):
-        if count <= 5:
-            assert abs(one.x - other.x) >= drawing.BOX[0] or abs(one.y - other.y) >= drawing.BOX[1]
+        assert abs(one.x - other.x) >= drawing.BOX[0] or abs(one.y - other.y) >= drawing.BOX[1]
 
 
 def test_labels_of_lanes_do_not_lie_on_each_other_or_on_a_box() -> None:

@@ -9,9 +9,9 @@
 
   const since = (milliseconds) => {
     const s = Math.max(0, Math.floor(milliseconds / 1000));
+    const two = (large, unit, small, smaller) => `${Math.floor(large)} ${unit}` + (small ? ` ${small} ${smaller}` : "");
     if (s < 60) return `${s} s`;
-    return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s`
-      : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+    return s < 3600 ? two(s / 60, "min", s % 60, "s") : two(s / 3600, "h", Math.floor((s % 3600) / 60), "min");
   };
 
   // Only what changed is replaced: what is open, selected or focused elsewhere stays so.
