@@ -74,6 +74,8 @@ def ranks(sent: int, down: tuple[int, int, int] | None = None) -> tuple[RankSamp
             memory_free=(3 + rank) * GIB,
             memory_available=int((11.4 + 7 * rank) * GIB),
             page_cache=(9 + 7 * rank) * GIB,
+            collective="ready",
+            late=tuple((peer, 2 + peer) for peer in range(len(NODES)) if peer != rank),
         )
         for rank, node in enumerate(NODES)
     )
@@ -127,6 +129,9 @@ def wedged(at: float = AT) -> Observation:
         reason="rank 2 waits in all-reduce 91,204,115 for rank 3 since 74 s",
         rank=3,
         since=at - 74,
+        ranks=tuple(
+            replace(one, collective=None if one.rank == 3 else "waiting") for one in ranks(10**12)
+        ),
         engine=replace(ENGINE, tokens_per_second=0.0, waiting=19),
         canary=CanarySample(at - 30, None, ok=False, reason="no answer within 30 s"),
         history=(*history(at - 80), *((at - 78 + 2 * step, 0.0) for step in range(40))),

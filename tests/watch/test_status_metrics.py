@@ -59,6 +59,7 @@ def test_the_values_are_those_of_the_observation() -> None:
     assert value(seen, "tetraspark_lane_up", rank="1", peer="2", lane="0") == 1
     assert value(seen, "tetraspark_lane_bytes_total", **lane) == seen.ranks[1].lanes[3].bytes
     assert value(seen, "tetraspark_rank_collectives_total", rank="3") == 91_204_116
+    assert value(seen, "tetraspark_rank_late_total", rank="0", peer="3") == 5
     assert value(seen, "tetraspark_node_memory_free_bytes", node="spark1") == 3 * lines.GIB
     assert value(seen, "tetraspark_kv_used_ratio") == 0.43
     assert value(seen, "tetraspark_accepted_tokens_per_step") == 2.41

@@ -60,6 +60,7 @@ def test_the_figures_are_those_of_the_observation() -> None:
     for text in ("✓ answered in 0.42 s, 12 s before this look", "11.4 GiB", "91,204,113"):
         assert text in words
     assert "Degraded rank 1" in words
+    assert page(lines.wedged()).words.count("waiting") == words.count("waiting") + 3
     assert "4 nodes, 12 lanes, 1 down" in words
     assert "lane 1 down" in words
 

@@ -41,6 +41,12 @@ METRICS = (
     Definition("tetraspark_rank_blamed", "gauge", RANK, "1 for the rank that the state is due to"),
     Definition("tetraspark_rank_collectives_total", "counter", RANK, "collectives completed"),
     Definition(
+        "tetraspark_rank_late_total",
+        "counter",
+        (*RANK, "peer"),
+        "times that the peer kept the rank waiting",
+    ),
+    Definition(
         "tetraspark_lane_up", "gauge", LANE, "1 for a lane that is up, 0 for one that is not"
     ),
     Definition("tetraspark_lane_bytes_total", "counter", LANE, "bytes sent to the peer"),

@@ -91,6 +91,8 @@ def _of_rank(rank: RankSample, blamed: bool) -> Iterator[Sample]:
     yield from _state("tetraspark_rank_state", labels, rank.state, RANK_STATES)
     yield "tetraspark_rank_blamed", labels, float(blamed)
     yield "tetraspark_rank_collectives_total", labels, rank.operations
+    for peer, times in rank.late:
+        yield "tetraspark_rank_late_total", (*labels, str(peer)), times
     for lane in rank.lanes:
         where = (*labels, str(lane.peer), str(lane.lane), lane.device)
         yield "tetraspark_lane_up", where, float(lane.state == "up")

@@ -51,7 +51,7 @@
   };
 
   const ask = async () => {
-    if (asking || document.hidden) return;
+    if (asking) return;
     asking = true;
     try {
       const answer = await fetch("state.json?page", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
