@@ -27,7 +27,9 @@ def health_of(seen: Observation | None, now: float, stale_after: float) -> Healt
         return Health(False, "nobody has looked at the line yet", None, False)
     age = max(now - seen.at, 0.0)
     if age > stale_after:
-        reason = f"the last look at the line is {age:.0f} s old: the watch has stopped or hangs"
+        # A watch does not look while a suite times the line.
+        why = "the watch waits for a benchmark, has stopped, or hangs"
+        reason = f"the last look at the line is {age:.0f} s old: {why}"
         return Health(False, reason, age, True)
     whom = "" if seen.rank is None else f", rank {seen.rank}"
     reason = f"{seen.state}{whom}" + (f": {seen.reason}" if seen.reason else "")
