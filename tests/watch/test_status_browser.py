@@ -231,7 +231,7 @@ def test_a_saved_page_is_whole_without_a_network(
 
     seen = lines.degraded(time.time())
     file = tmp_path / "saved.html"
-    file.write_text(render_page(Shown(seen, health_of(seen, seen.at, 90), {}, seen.at)))
+    file.write_text(render_page(Shown(seen, health_of(seen, seen.at, 90), {})))
     tab = browser.open(file.as_uri())
     assert "lane 1 down" in tab.value("document.querySelector('.badge').textContent")
     loaded = (

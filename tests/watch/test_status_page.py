@@ -26,7 +26,7 @@ STATES = ("ready", "degraded", "wedged", "down", "starting")
 
 
 def shown(seen: Observation | None, rates: dict[Lane, float] | None = None) -> Shown:
-    return Shown(seen, health_of(seen, NOW, 90), rates or {}, NOW)
+    return Shown(seen, health_of(seen, NOW, 90), rates or {})
 
 
 def page(seen: Observation | None) -> Page:
@@ -88,7 +88,7 @@ def test_nothing_that_is_shown_becomes_part_of_the_page(name: str, text: str) ->
 
 
 def test_a_look_that_is_too_old_is_called_so() -> None:
-    old = Shown(lines.ready(), health_of(lines.ready(), lines.AT + 500, 90), {}, lines.AT + 500)
+    old = Shown(lines.ready(), health_of(lines.ready(), lines.AT + 500, 90), {})
     words = Page(render_page(old)).words
     assert "Last known: Ready" in words
     assert "Stale. The last look at the line is 500 s old" in words
@@ -215,6 +215,8 @@ def test_too_few_points_are_no_line(history: tuple[tuple[float, float], ...]) ->
         (quantity.amount(318.4), "318"),
         (quantity.amount(math.inf), NOT_TOLD),
         (quantity.duration(0.42), "0.42 s"),
+        (quantity.duration(0.001), "0 s"),
+        (quantity.duration(0.996), "1.0 s"),
         (quantity.duration(9.96), "10 s"),
         (quantity.duration(59.6), "1 min"),
         (quantity.duration(61), "1 min 1 s"),

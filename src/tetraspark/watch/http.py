@@ -60,8 +60,9 @@ class Server(socketserver.ThreadingTCPServer):
     @property
     def shown(self) -> Shown:
         """What there is to show now."""
-        seen, now = self.board.latest(), time.time()
-        return Shown(seen, health_of(seen, now, self._stale_after), self._rates.look(seen), now)
+        seen = self.board.latest()
+        health = health_of(seen, time.time(), self._stale_after)
+        return Shown(seen, health, self._rates.look(seen))
 
     def close(self) -> None:
         """Stop listening and free the port; a second time does nothing."""
@@ -75,10 +76,14 @@ class Server(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Request, client_address: object) -> None:
         """Serve a connection in a thread of its own, or close it when there are too many."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._free.acquire(blocking=False):
             self.close_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # The system has no thread left to give.
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Request, client_address: object) -> None:
         """Serve a connection to its end."""
@@ -100,7 +105,7 @@ class Server(socketserver.ThreadingTCPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a fault of ours; a client that left is none."""
-        if not isinstance(sys.exc_info()[1], OSError):
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             log.exception("a request of the status page failed")
 
 

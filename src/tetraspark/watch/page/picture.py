@@ -107,31 +107,37 @@ def _stroke(
     order: list[int],
     busiest: float,
 ) -> Stroke:
-    (x1, y1), (x2, y2) = at[one.low], at[one.high]
+    start, end = at[one.low], at[one.high]
     beside = [other for other in drawn if (other.low, other.high) == (one.low, one.high)]
-    from_middle = beside.index(one) - (len(beside) - 1) / 2
-    shift = from_middle * min(APART, 4 * APART / len(beside))
-    length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    across = (-(y2 - y1) / length * shift, (x2 - x1) / length * shift)
-    steps = abs(order.index(one.low) - order.index(one.high))
-    crossed = len(order) == NAMED and steps == 2
-    lifted = len(beside) == 2 and abs(y2 - y1) < abs(x2 - x1) / 2
-    lift = math.copysign(LIFT, across[1]) if lifted else 0.0
-    stagger = 0.0 if lifted else STAGGER * _turn(from_middle, len(beside)) / length
-    along = (CLEAR_OF_CROSSING if crossed else 0.5) + stagger
+    index, count = beside.index(one), len(beside)
+    shift = (index - (count - 1) / 2) * min(APART, 4 * APART / count)
+    x, y = _across(start, end, shift)
+    start, end = (start[0] + x, start[1] + y), (end[0] + x, end[1] + y)
+    crossed = len(order) == NAMED and abs(order.index(one.low) - order.index(one.high)) == 2
     busy = (one.rate or 0.0) / busiest if busiest else 0.0
     return Stroke(
         lane=one,
-        start=(x1 + across[0], y1 + across[1]),
-        end=(x2 + across[0], y2 + across[1]),
+        start=start,
+        end=end,
         width=THIN + (THICK - THIN) * math.sqrt(busy),
-        label=(x1 + (x2 - x1) * along + across[0], y1 + (y2 - y1) * along + across[1] + lift),
+        label=_label(start, end, index, count, CLEAR_OF_CROSSING if crossed else 0.5),
         labelled=len(order) <= NAMED and one.rate is not None,
     )
 
 
-def _turn(from_middle: float, lanes: int) -> float:
-    """Return which of two places along its lane a label takes: neighbours take different ones."""
-    if lanes == 1:
-        return 0.0
-    return 0.5 if round(from_middle + (lanes - 1) / 2) % 2 else -0.5
+def _across(start: Place, end: Place, shift: float) -> Place:
+    """Return the way from a pair's middle line to one of its lanes."""
+    wide, high = end[0] - start[0], end[1] - start[1]
+    length = math.hypot(wide, high)
+    return -high / length * shift, wide / length * shift
+
+
+def _label(start: Place, end: Place, index: int, count: int, along: float) -> Place:
+    """Return where a lane's label stands: outside a level pair, else staggered along it."""
+    wide, high = end[0] - start[0], end[1] - start[1]
+    outward = 1 if index == (wide > 0) else -1
+    if count == 2 and abs(high) < abs(wide) / 2:
+        return start[0] + wide * along, start[1] + high * along + LIFT * outward
+    if count > 1:
+        along += STAGGER * (index % 2 - 0.5) / math.hypot(wide, high)
+    return start[0] + wide * along, start[1] + high * along

@@ -58,8 +58,8 @@ def duration(seconds: float | None) -> str:
     if seconds is None or not math.isfinite(seconds):
         return NOT_TOLD
     seconds = max(seconds, 0.0)
-    if seconds < 9.95:
-        return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.1f} s"
+    if 0.01 <= seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
     whole = min(round(seconds), int(100 * YEAR))
     for unit, least, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
         if whole >= least:

@@ -30,12 +30,11 @@ FILTERS = ("amount", "clock", "count", "duration", "rate", "share", "size", "tol
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page is made of; `now` is Unix seconds, `rates` bytes a second by lane."""
+    """What a page is made of; `rates` are bytes a second by lane."""
 
     seen: Observation | None
     health: Health
     rates: dict[Lane, float]
-    now: float
 
     @property
     def title(self) -> str:
@@ -54,17 +53,13 @@ class Shown:
 
 def render_page(shown: Shown) -> str:
     """Return the whole page."""
-    parts = render_parts(shown)
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            parts={name: Markup(part) for name, part in parts.items()},
-            style=Markup(_file("page.css")),
-            script=Markup(_file("refresh.js")),
-            policy=policy(),
-            shown=shown,
-        )
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        parts={name: Markup(part) for name, part in render_parts(shown).items()},
+        style=Markup(_file("page.css")),
+        script=Markup(_file("refresh.js")),
+        policy=policy(),
+        shown=shown,
     )
 
 
