@@ -75,11 +75,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def board() -> Board:
-    return Board()
-
-
-@pytest.fixture
 def server(board: Board) -> Iterator[Server]:
     made = serve_page(board, "127.0.0.1", 0, stale_after=3600)
     yield made
