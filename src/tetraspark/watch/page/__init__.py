@@ -1,0 +1,1 @@
+"""The status page: what people look at, rendered here, without a build step or a network."""
