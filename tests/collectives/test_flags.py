@@ -3,7 +3,7 @@
 import ctypes
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tetraspark.collectives.flags import (
@@ -27,7 +27,6 @@ FLAGS = st.builds(
 )
 
 
-@settings(deadline=None)  # the first call builds the proxy
 @given(FLAGS)
 def test_python_and_c_agree_on_every_field(flag: Flag) -> None:
     word = flag.pack()
