@@ -63,6 +63,7 @@ def merge(ranks: Sequence[list[dict[str, Any]]]) -> list[Row]:
                 tuple(map(max, zip(*(one["us"] for one in of_ranks), strict=True))),
                 sum(one["wrong"] for one in of_ranks),
                 sum(one["compared"] for one in of_ranks),
+                tuple(map(sum, zip(*(one["cpu_us"] for one in of_ranks), strict=True))),
             )
         rows.append(Row(found[0]["size"], samples))
     return rows
@@ -155,6 +156,10 @@ def _require(bench: Bench) -> None:
     if find_spec("torch") is None:
         fix = "pip install 'tetraspark[engine]'"
         raise UsageError(Problem(sys.executable, "no torch", "torch, for its collectives", fix))
+    if bench.device == "cuda" and bench.op == "reduce_scatter":
+        raise UsageError(
+            Problem("--device cuda", "--op reduce_scatter", "all_reduce or all_gather: no kernel")
+        )
     if bench.device == "cuda":
         import torch
 

@@ -6,15 +6,21 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.group import Group
-from tetraspark.measure.collectives import OURS, Bench
+from tetraspark.measure.collectives import OWN, TWO_SHOT, Bench
 
 Call = Callable[[], torch.Tensor]
 
 
 class Contestant:
-    """One contestant at one size: `given` is its input, `call` returns its result."""
+    """One contestant at one size: `given` is its input, `call` returns its result.
+
+    `cpu_us`: microseconds of CPU that a call of the last batch took of this process.
+    """
+
+    cpu_us = 0.0
 
     def __init__(self, name: str, given: torch.Tensor, call: Call) -> None:
         self.name = name
@@ -24,7 +30,7 @@ class Contestant:
     @property
     def exact(self) -> bool:
         """Whether every bit is promised, as ours are; rivals add in orders of their own."""
-        return self.name == OURS
+        return self.name in OWN
 
     def prepare(self, calls: int) -> None:
         """Warm up with one batch."""
@@ -38,10 +44,12 @@ class Contestant:
     def batch(self, calls: int, meet: Callable[[], object]) -> float:
         """Return this rank's microseconds a call over one batch; `meet` lets all start together."""
         meet()
-        start = time.perf_counter()
+        burned, start = time.process_time(), time.perf_counter()
         for _ in range(calls):
             self.call()
-        return (time.perf_counter() - start) / calls * 1e6
+        took = time.perf_counter() - start
+        self.cpu_us = (time.process_time() - burned) / calls * 1e6
+        return took / calls * 1e6
 
 
 class GraphedContestant(Contestant):
@@ -79,22 +87,25 @@ class GraphedContestant(Contestant):
         return float(before.elapsed_time(after)) * 1e3 / calls
 
 
-def ours(bench: Bench, group: Group | CudaGroup, own: torch.Tensor) -> Contestant:
-    """Return our contestant for inputs like `own`, which lies on the benchmark's device."""
+def ours(bench: Bench, group: Group | CudaGroup, name: str, own: torch.Tensor) -> Contestant:
+    """Return a contestant of ours for inputs like `own`, which lies on the benchmark's device."""
     given = own.clone()
     out = given if bench.in_place else torch.empty_like(given)
-    call: Call = (
-        (lambda: group.all_reduce(given, out))
-        if bench.op == "all_reduce"
-        else (lambda: group.all_gather(given))
-    )
-    return _kind(bench)(OURS, given, call)
+    if bench.op == "all_gather":
+        return _kind(bench)(name, given, lambda: group.all_gather(given))
+    if isinstance(group, CudaGroup):
+        return _kind(bench)(name, given, lambda: group.all_reduce(given, out))
+    if bench.op == "reduce_scatter":
+        return _kind(bench)(name, given, lambda: group.reduce_scatter(given))
+    way = Algorithm.TWO_SHOT if name == TWO_SHOT else Algorithm.ONE_SHOT
+    return _kind(bench)(name, given, lambda: group.all_reduce(given, out, way))
 
 
 def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
-    """Return torch.distributed's contestant: an all-reduce in place, an all-gather into a whole."""
+    """Return torch.distributed's contestant: an all-reduce in place, the others into a tensor."""
     given = own.clone()
     whole = torch.empty(given.numel() * bench.world, dtype=given.dtype, device=given.device)
+    part = torch.empty(given.numel() // bench.world, dtype=given.dtype, device=given.device)
 
     def reduce() -> torch.Tensor:
         dist.all_reduce(given)
@@ -104,7 +115,12 @@ def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
         dist.all_gather_into_tensor(whole, given)
         return whole
 
-    return _kind(bench)(name, given, reduce if bench.op == "all_reduce" else gather)
+    def scatter() -> torch.Tensor:
+        dist.reduce_scatter_tensor(part, given)
+        return part
+
+    calls = {"all_reduce": reduce, "all_gather": gather, "reduce_scatter": scatter}
+    return _kind(bench)(name, given, calls[bench.op])
 
 
 def _kind(bench: Bench) -> type[Contestant]:
