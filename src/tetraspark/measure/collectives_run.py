@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.hardware import cores, machine
 from tetraspark.measure.collectives import Bench, Report, Row, Samples
 
 RANK = (sys.executable, "-m", "tetraspark.measure.collectives_rank")
@@ -173,16 +174,8 @@ def _require(bench: Bench) -> None:
 def describe() -> dict[str, str]:
     """Return what this machine is, as far as it decides the times."""
     return {
-        "machine": f"{platform.machine()}, {_cpu()}, {platform.system()} {platform.release()}",
-        "cores": str(len(os.sched_getaffinity(0))),
+        "machine": machine(),
+        "cores": str(cores()),
         "load": " ".join(f"{one:.1f}" for one in os.getloadavg()),
         "python": platform.python_version(),
     }
-
-
-def _cpu() -> str:
-    """Return the processor's name as the kernel gives it; not every machine has one."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "processor not named"
