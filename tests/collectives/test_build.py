@@ -107,7 +107,7 @@ def test_a_file_of_another_user_is_not_trusted(
 
 def test_a_library_of_another_abi_is_refused(cache: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.c"
-    other.write_text(SOURCE.read_text().replace("#define TS_ABI 2u", "#define TS_ABI 99u"))
+    other.write_text(SOURCE.read_text().replace("#define TS_ABI 3u", "#define TS_ABI 99u"))
     library = build()
     stale = build(Unit(other))
     assert stale != library

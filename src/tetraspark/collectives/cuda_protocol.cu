@@ -31,6 +31,7 @@ struct ts_config {
     u64 progress, arrivals, waiting, abort_word, flags;
     u64 send, send_gather, recv, recv_gather;
     u64 slot_stride, gather_stride;
+    u64 send_chunk, recv_chunk, chunk_stride;
 };
 
 struct ts_request {
