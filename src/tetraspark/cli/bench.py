@@ -39,7 +39,7 @@ def start(
     """Measure the cold start up to the first token, beside the engine's own import time."""
     line = open_local_line(site)
     plan = make_plan(line.loaded, line.launch())
-    require_idle(plan, line.runner, line.store)
+    require_idle(plan.line, line.runner, line.store)
     samples = []
     with err.status("measuring") as spinner:
         for sample in measure_start(plan, runs, lambda: _serve_once(line, plan)):

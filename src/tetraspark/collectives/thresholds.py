@@ -78,6 +78,12 @@ class Thresholds:
             if _whole(value, name) % UNIT or not UNIT <= value <= LARGEST:
                 raise ValueError(f"{name} is {value}: wanted a multiple of {UNIT} up to {LARGEST}")
 
+    def __str__(self) -> str:
+        two, limit = self.two_shot_from, self.reduce_limit
+        start = "two-shot nowhere" if two is None else f"two-shot from {two} bytes"
+        end = "ours nowhere" if limit is None else f"ours up to {limit} bytes"
+        return f"{start}, {end}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-able; `read` takes them back."""
         return asdict(self)

@@ -1,8 +1,10 @@
 """What `tetraspark tune` has stored for a line, or why there is nothing for it."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tetraspark.collectives.build import SOURCE
+from tetraspark.collectives.cuda_source import KERNELS, PROTOCOL
 from tetraspark.collectives.thresholds import ThresholdKey, build_of
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.hardware import cores, machine
@@ -35,39 +37,42 @@ def section_of(loaded: LoadedSite) -> Collectives:
     return section
 
 
-def key_of(loaded: LoadedSite) -> ThresholdKey:
+def key_of(loaded: LoadedSite, device: Literal["cpu", "cuda"] = "cpu") -> ThresholdKey:
     """Return what the line's thresholds depend on. Raises UsageError as `section_of`.
 
-    Shared memory has no packets, so no MTU.
+    Shared memory has no packets, so no MTU. On GPUs the kernels move the data, not the proxy.
     """
     section = section_of(loaded)
-    build = build_of(f"{machine()}, {cores()} cores", SOURCE.read_bytes())
-    return ThresholdKey(len(loaded.site.nodes), section.lanes, 0, section.transport, build)
+    sources = (SOURCE,) if device == "cpu" else (PROTOCOL, KERNELS)
+    words = f"{machine()}, {cores()} cores"
+    build = build_of(words, *(source.read_bytes() for source in sources))
+    transport = section.transport if device == "cpu" else f"{section.transport}-{device}"
+    return ThresholdKey(len(loaded.site.nodes), section.lanes, 0, transport, build)
 
 
 def tuned(loaded: LoadedSite, store: ThresholdStore | None = None) -> Tuned:
     """Return what is stored for a site that asks for it. Raises UsageError for a damaged file."""
     section = loaded.site.collectives
     keys = [key for key in TUNABLE if section and getattr(section, key) == TUNED]
-    if not keys or section is None or section.transport == "off":
+    if not keys:
         return NOT_TUNED
-    store = store or ThresholdStore()
-    stored = store.read(key_of(loaded))
-    return Tuned(stored, None if stored else _warning(loaded, keys, store))
+    store, key = store or ThresholdStore(), key_of(loaded)
+    stored = store.read(key)
+    return Tuned(stored, None if stored else _warning(loaded, keys, key, store))
 
 
-def absence(loaded: LoadedSite, where: str, store: ThresholdStore) -> Problem:
-    """Return the problem that nothing is stored for a line, with what is stored for others."""
-    key = key_of(loaded)
+def absence(loaded: LoadedSite, key: ThresholdKey, where: str, store: ThresholdStore) -> Problem:
+    """Return the problem that nothing is stored for a key, with what is stored for others."""
     others = ["; ".join(key.differences(one.thresholds.key)) for one in store.all()]
     seen = "no thresholds are stored"
     if others:
         seen = f"thresholds are stored for others only: {' | '.join(others)}"
-    wanted = f"those of {key.name}"
-    return Problem(where, seen, wanted, f"tetraspark tune --site {loaded.path}")
+    return Problem(where, seen, f"those of {key.name}", f"tetraspark tune --site {loaded.path}")
 
 
-def _warning(loaded: LoadedSite, keys: list[str], store: ThresholdStore) -> Problem:
-    found = absence(loaded, loaded.origin(f"collectives.{keys[0]}").where, store)
-    words = " and ".join(f"`{key}`" for key in keys)
+def _warning(
+    loaded: LoadedSite, keys: list[str], key: ThresholdKey, store: ThresholdStore
+) -> Problem:
+    found = absence(loaded, key, loaded.origin(f"collectives.{keys[0]}").where, store)
+    words = " and ".join(f"`{one}`" for one in keys)
     return replace(found, seen=f'{words} "{TUNED}" counts as absent: {found.seen}')

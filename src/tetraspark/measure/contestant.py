@@ -88,7 +88,7 @@ def ours(bench: Bench, group: Group | CudaGroup, own: torch.Tensor) -> Contestan
         if bench.op == "all_reduce"
         else (lambda: group.all_gather(given))
     )
-    return _kind(bench)(OURS, given, call)
+    return contestant(bench, OURS, given, call)
 
 
 def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
@@ -104,8 +104,10 @@ def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
         dist.all_gather_into_tensor(whole, given)
         return whole
 
-    return _kind(bench)(name, given, reduce if bench.op == "all_reduce" else gather)
+    return contestant(bench, name, given, reduce if bench.op == "all_reduce" else gather)
 
 
-def _kind(bench: Bench) -> type[Contestant]:
-    return Contestant if bench.device == "cpu" else GraphedContestant
+def contestant(bench: Bench, name: str, given: torch.Tensor, call: Call) -> Contestant:
+    """Return a contestant timed as tensors of the benchmark's device have to be."""
+    kind = Contestant if bench.device == "cpu" else GraphedContestant
+    return kind(name, given, call)
