@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tests.collectives.oracle import raw, shard
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
@@ -39,11 +40,22 @@ class FolderExchange:
 
 
 def reduce(
-    group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, where: str
+    group: Group,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    seed: int,
+    where: str,
+    algorithm: Algorithm | None = None,
 ) -> bytes:
     tensor = shard(seed, group.rank, shape, dtype)
     out = {"new": None, "in": tensor, "out": torch.empty_like(tensor)}[where]
-    return raw(group.all_reduce(tensor, out))
+    return raw(group.all_reduce(tensor, out, algorithm))
+
+
+def scatter(
+    group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, dim: int
+) -> bytes:
+    return raw(group.reduce_scatter(shard(seed, group.rank, shape, dtype), dim))
 
 
 def gather(
@@ -60,6 +72,17 @@ def many(group: Group, count: int, shape: tuple[int, ...]) -> bytes:
     return raw(group.all_reduce(tensor))
 
 
+def mixed(group: Group, count: int, shape: tuple[int, ...]) -> bytes:
+    """As `many`, one-shot and two-shot by turns, with a reduce-scatter before every fifth."""
+    tensor = shard(1, group.rank, shape, torch.float32)
+    for step in range(count):
+        if step % 5 == 0:
+            group.reduce_scatter(tensor)
+        way = Algorithm.TWO_SHOT if step % 3 else Algorithm.ONE_SHOT
+        tensor = group.all_reduce(tensor, None, way) * 0.25 + group.rank
+    return raw(group.all_reduce(tensor, None, Algorithm.TWO_SHOT))
+
+
 def burned(group: Group, shape: tuple[int, ...]) -> float:
     """Return the CPU seconds that one reduction took this rank."""
     before = time.process_time()
@@ -73,8 +96,10 @@ def check(group: Group, deadline_s: float, ready: bool) -> None:
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "reduce": reduce,
+    "scatter": scatter,
     "gather": gather,
     "many": many,
+    "mixed": mixed,
     "burned": burned,
     "check": check,
     "state": Group.state,

@@ -309,12 +309,17 @@ static uint64_t flag_offset(const ts_endpoint *ep, uint32_t owner, uint32_t sour
     return c->flags + (slot * c->lanes + stripe) * TS_LINE;
 }
 
-static const uint8_t *arrived_slot(const ts_endpoint *ep, uint32_t source) {
+/* Where this rank finds what `source` sent it. */
+static const uint8_t *slot_of(const ts_endpoint *ep, uint32_t source, uint32_t op,
+                              uint32_t sequence) {
     const ts_config *c = &ep->config;
-    uint32_t op = ep->request.op;
     if (source == c->rank || (c->direct && c->pull))
-        return region(ep, source) + send_offset(ep, source, c->rank, op, ep->sequence);
-    return region(ep, c->rank) + recv_offset(ep, c->rank, source, op, ep->sequence);
+        return region(ep, source) + send_offset(ep, source, c->rank, op, sequence);
+    return region(ep, c->rank) + recv_offset(ep, c->rank, source, op, sequence);
+}
+
+static const uint8_t *arrived_slot(const ts_endpoint *ep, uint32_t source) {
+    return slot_of(ep, source, ep->request.op, ep->sequence);
 }
 
 static inline uint32_t units(uint64_t bytes) { return (uint32_t)((bytes + 15u) / 16u); }
@@ -495,8 +500,11 @@ int ts_begin(ts_endpoint *ep, const ts_request *request) {
 
 static int fail(ts_endpoint *ep, uint32_t kind, uint32_t peer, uint32_t stripe, uint64_t theirs) {
     const ts_config *c = &ep->config;
-    const ts_header *header = (const ts_header *)arrived_slot(ep, peer);
     uint64_t mine = flag_of(ep, c->rank);
+    uint32_t said[4];
+    /* Another operation's header lies in another area. */
+    ts_flag_unpack(theirs, said);
+    const ts_header *header = (const ts_header *)slot_of(ep, peer, said[1], said[0]);
     ep->failure = (ts_failure){.kind = kind, .peer = peer, .lane = c->route[peer][stripe],
                                .sequence = ep->sequence, .mine = mine, .theirs = theirs};
     if (header->flag == theirs && header->ndim <= TS_MAX_DIMS) {
