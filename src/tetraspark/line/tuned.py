@@ -54,7 +54,7 @@ def tuned(loaded: LoadedSite, store: ThresholdStore | None = None) -> Tuned:
     """Return what is stored for a site that asks for it. Raises UsageError for a damaged file."""
     section = loaded.site.collectives
     keys = [key for key in TUNABLE if section and getattr(section, key) == TUNED]
-    if not keys:
+    if section is None or section.transport == "off" or not keys:
         return NOT_TUNED
     store, key = store or ThresholdStore(), key_of(loaded)
     stored = store.read(key)
