@@ -35,8 +35,7 @@ def routed(run: Path) -> list[Any]:
 @pytest.mark.engine
 def test_every_transport_is_measured_and_prefills_go_two_shot(tmp_path: Path) -> None:
     line = Command(write_site(tmp_path, "compared", SWAPS), tmp_path / "state")
-    words = ("--rounds", "1", "--requests", "2", "--max-tokens", "16")
-    words += ("--prompt-characters", str(CHARACTERS))
+    words = f"--rounds 1 --requests 2 --max-tokens 16 --prompt-characters {CHARACTERS}".split()
     result = line.run("bench", "transport", *words, "--json", timeout=600)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)

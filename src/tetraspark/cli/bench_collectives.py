@@ -9,6 +9,7 @@ from tetraspark.cli.line import Json
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.measure.collectives import (
     OURS,
+    TWO_SHOT,
     Bench,
     Delivery,
     Device,
@@ -94,6 +95,8 @@ def _head(report: Report) -> Iterator[str]:
     lanes = f"{bench.lanes} lane{'s' if bench.lanes > 1 else ''}"
     yield f"ours: processes of this machine over shared memory, {bench.delivery}, {lanes}, {place}"
     yield "  (a stand-in for one process a node over RoCE: not a time of four nodes)"
+    if TWO_SHOT in bench.own:
+        yield "two-shot: ours too, by reduce-scatter and all-gather of the parts; ours is one-shot"
     how = "in place" if bench.op == "all_reduce" else "into one tensor"
     yield f"rivals: torch.distributed's {', '.join(report.rows[0].rivals)}, {how}"
     yield from _method(bench)
@@ -109,9 +112,9 @@ def _method(bench: Bench) -> Iterator[str]:
     yield "us: of a call, the slowest rank's mean of a round; median and p90 over rounds"
     factor = bus_factor(bench.op, bench.world)
     yield f"busbw: GB/s, bytes / us x {factor:g}, as in nccl-tests, doc/PERFORMANCE.md"
-    yield "ratio: our us over the rival's; below 1, ours is faster"
+    yield "ratio: us of ours over that of the column's; below 1, ours is faster"
     yield "wrong: values, over all ranks, of one untimed call a round with inputs not seen before"
-    if bench.op == "all_reduce":
+    if bench.op != "all_gather":
         yield "  ours: in any bit not the fp32 sum in rank order, rounded once"
         yield "  rivals: off by more than adding in another order in their dtype explains"
     else:
@@ -128,6 +131,6 @@ def _cells(bench: Bench, row: Row) -> Iterator[str]:
 
 def _verdict(report: Report) -> str:
     word = "PASS" if report.ok else "FAIL"
-    wrong = f"{report.wrong(OURS)} of {report.compared(OURS)} values of ours wrong"
+    wrong = f"{report.wrong_own} of {report.compared_own} values of ours wrong"
     rivals = [f"{name} {report.wrong(name)}" for name in report.rows[0].rivals]
     return f"# {word}: {wrong}; of rivals: {', '.join(rivals)}"

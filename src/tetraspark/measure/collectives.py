@@ -8,16 +8,19 @@ from typing import Literal
 
 from tetraspark.errors import Problem, UsageError
 
-Op = Literal["all_reduce", "all_gather"]
+Op = Literal["all_reduce", "all_gather", "reduce_scatter"]
 Dtype = Literal["bf16", "fp16", "fp32"]
 Delivery = Literal["pull", "push"]
 Device = Literal["cpu", "cuda"]
 
 UNIT = 16
 """Bytes; every share of a rank is a multiple of it, as the collectives require."""
-LARGEST = 256 << 20
-"""Bytes; the largest all-reduce a group can be set to."""
+LARGEST = 128 << 20
+"""Bytes; the largest power of two that a group can be set to."""
 OURS = "ours"
+TWO_SHOT = "two-shot"
+OWN = (OURS, TWO_SHOT)
+"""Our contestants: every bit of theirs is promised."""
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -36,7 +39,7 @@ def bus_factor(op: Op, world: int) -> float:
     """Return what algbw is multiplied by to give busbw, as nccl-tests defines both.
 
     Source: github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth": 2(n-1)/n for
-    all-reduce, (n-1)/n for all-gather; algbw is size over time.
+    all-reduce, (n-1)/n for all-gather and reduce-scatter; algbw is size over time.
     """
     return (2 if op == "all_reduce" else 1) * (world - 1) / world
 
@@ -46,8 +49,8 @@ class Bench:
     """One benchmark. Raises UsageError for what cannot be measured.
 
     `smallest`, `largest`: bytes, powers of two; the sizes double from one to the other. As in
-    nccl-tests the size of an all-gather is that of the gathered whole. `in_place`: ours only;
-    torch's all-reduce has no other way. Each of `rounds` times `calls` calls of each contestant.
+    nccl-tests the size of an all-gather or a reduce-scatter is that of the whole. `in_place`: ours
+    only; torch's all-reduce has no other way. Each of `rounds` times `calls` calls of each contestant.
     """
 
     world: int
@@ -63,13 +66,13 @@ class Bench:
     calls: int
 
     def __post_init__(self) -> None:
-        least = UNIT if self.op == "all_reduce" else UNIT * self.world
+        least = self._unit()
         if not least <= self.smallest <= self.largest <= LARGEST:
             seen = f"sizes from {self.smallest} to {self.largest} bytes"
             wanted = f"{least} <= --min <= --max <= {LARGEST} for {self.world} ranks"
             raise UsageError(Problem("--min, --max", seen, wanted))
-        if self.in_place and self.op == "all_gather":
-            seen = "--in-place with all_gather"
+        if self.in_place and self.op != "all_reduce":
+            seen = f"--in-place with {self.op}"
             raise UsageError(
                 Problem("--in-place", seen, "an all_reduce", "drop --in-place: it returns a tensor")
             )
@@ -82,13 +85,22 @@ class Bench:
         doublings = (self.largest // self.smallest).bit_length()
         return tuple(self.smallest << step for step in range(doublings))
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Our contestants: an all-reduce has two ways. Kernels have one so far."""
+        return OWN if self.op == "all_reduce" and self.device == "cpu" else (OURS,)
+
+    def _unit(self) -> int:
+        """Return the bytes that a whole must be a multiple of: equal parts of whole units."""
+        return UNIT if self.op == "all_reduce" else UNIT * self.world
+
     def share(self, size: int) -> int:
-        """Return the bytes each rank gives: of an all-gather a part, down to a multiple of 16."""
-        return size if self.op == "all_reduce" else size // self.world // UNIT * UNIT
+        """Return the bytes each rank gives: the whole, but of an all-gather a part of it."""
+        return self.moved(size) // (self.world if self.op == "all_gather" else 1)
 
     def moved(self, size: int) -> int:
-        """Return the bytes that a row says: those asked for, less what `share` rounded away."""
-        return size if self.op == "all_reduce" else self.share(size) * self.world
+        """Return the bytes that a row says: those asked for, down to what has equal parts."""
+        return size // self._unit() * self._unit()
 
     def busbw(self, size: int, us: float) -> float:
         """Return GB/s (10^9 bytes), from the bytes of a row and the time of a call."""
@@ -130,12 +142,17 @@ class Row:
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """Everyone but ours."""
-        return tuple(name for name in self.samples if name != OURS)
+        """Everyone who is not of us."""
+        return tuple(name for name in self.samples if name not in OWN)
 
-    def ratio(self, rival: str) -> float:
-        """Our median over a rival's: below 1, ours is faster."""
-        return self.samples[OURS].median / self.samples[rival].median
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Our contestants."""
+        return tuple(name for name in self.samples if name in OWN)
+
+    def ratio(self, other: str) -> float:
+        """The median of ours over that of another: below 1, ours is faster."""
+        return self.samples[OURS].median / self.samples[other].median
 
 
 @dataclass(frozen=True)
@@ -150,20 +167,26 @@ class Report:
         """Return the wrong values of one contestant."""
         return sum(row.samples[name].wrong for row in self.rows)
 
-    def compared(self, name: str) -> int:
-        """Return the values of one contestant that were compared."""
-        return sum(row.samples[name].compared for row in self.rows)
+    @property
+    def wrong_own(self) -> int:
+        """The wrong values of our contestants together."""
+        return sum(row.samples[name].wrong for row in self.rows for name in row.own)
+
+    @property
+    def compared_own(self) -> int:
+        """The values of our contestants that were compared."""
+        return sum(row.samples[name].compared for row in self.rows for name in row.own)
 
     @property
     def ok(self) -> bool:
         """Whether every value of ours was compared and right."""
-        return self.compared(OURS) > 0 and self.wrong(OURS) == 0
+        return self.compared_own > 0 and self.wrong_own == 0
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as JSON-able values; times in microseconds, bandwidth in GB/s."""
         return {
             "ok": self.ok,
-            "wrong": self.wrong(OURS),
+            "wrong": self.wrong_own,
             "about": self.about,
             "bench": asdict(self.bench),
             "rows": [self._row(row) for row in self.rows],
@@ -180,4 +203,4 @@ class Report:
                 "compared": samples.compared,
                 "rounds_us": list(samples.us),
             }
-        return found | {"ratio": {rival: row.ratio(rival) for rival in row.rivals}}
+        return found | {"ratio": {name: row.ratio(name) for name in row.samples if name != OURS}}

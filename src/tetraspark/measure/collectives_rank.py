@@ -21,7 +21,7 @@ from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
 from tetraspark.measure.collectives import Bench, Samples
 from tetraspark.measure.contestant import Contestant, ours, rival
-from tetraspark.measure.oracle import DTYPES, gathered, rotated, shards, summed
+from tetraspark.measure.oracle import DTYPES, Answer, gathered, rotated, shards, summed
 from tetraspark.measure.rank_result import leave
 
 LIMIT_S = 60.0
@@ -44,10 +44,11 @@ class Rank:
 
     def _open(self) -> Group | CudaGroup:
         bench = self._bench
-        reduces = bench.op == "all_reduce"
+        gathers = bench.op == "all_gather"
         settings = Settings(
-            max_reduce_bytes=bench.largest if reduces else 1 << 12,
-            max_gather_bytes=1 << 12 if reduces else bench.share(bench.largest),
+            max_reduce_bytes=bench.largest if bench.op == "all_reduce" else 1 << 12,
+            max_gather_bytes=bench.share(bench.largest) if gathers else 1 << 12,
+            max_two_shot_bytes=0 if gathers or bench.device == "cuda" else bench.largest,
             lanes=bench.lanes,
             delivery=bench.delivery,
             late_limit_s=LIMIT_S,
@@ -81,7 +82,8 @@ class Rank:
         dtype = DTYPES[bench.dtype]
         base = shards(size, bench.world, bench.share(size) // dtype.itemsize, dtype)
         own = base[self._rank].to(self._device)
-        contestants = [ours(bench, self._group, own), rival(bench, self._rival, own)]
+        contestants = [ours(bench, self._group, name, own) for name in bench.own]
+        contestants.append(rival(bench, self._rival, own))
         for one in contestants:
             one.prepare(bench.calls)
         found = {one.name: Samples((), 0, 0) for one in contestants}
@@ -95,7 +97,7 @@ class Rank:
 
     def _round(self, one: Contestant, given: list[torch.Tensor]) -> Samples:
         """Compare one call of new inputs, then time a batch of the same."""
-        answer = summed(given) if self._bench.op == "all_reduce" else gathered(given)
+        answer = self._answer(given)
         one.given.copy_(given[self._rank])
         seen = one.once()
         wrong = answer.differing(seen) if one.exact else answer.beyond(seen)
@@ -103,6 +105,12 @@ class Rank:
         us = one.batch(self._bench.calls, self._meet)
         self._group.check(CHECK_S)
         return Samples((us,), wrong, answer.values.numel())
+
+    def _answer(self, given: list[torch.Tensor]) -> Answer:
+        if self._bench.op == "all_gather":
+            return gathered(given)
+        whole = summed(given)
+        return whole if self._bench.op == "all_reduce" else whole.part(self._rank, len(given))
 
 
 def join(bench: Bench, rank: int, folder: Path) -> None:

@@ -82,6 +82,10 @@ def require(bench: Bench) -> None:
     if find_spec("torch") is None:
         fix = "pip install 'tetraspark[engine]'"
         raise UsageError(Problem(sys.executable, "no torch", "torch, for its collectives", fix))
+    if bench.device == "cuda" and bench.op == "reduce_scatter":
+        raise UsageError(
+            Problem("--device cuda", "--op reduce_scatter", "all_reduce or all_gather: no kernel")
+        )
     if bench.device == "cuda":
         import torch
 

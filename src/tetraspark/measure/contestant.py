@@ -6,9 +6,10 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.group import Group
-from tetraspark.measure.collectives import OURS, Bench
+from tetraspark.measure.collectives import OWN, TWO_SHOT, Bench
 
 Call = Callable[[], torch.Tensor]
 
@@ -24,7 +25,7 @@ class Contestant:
     @property
     def exact(self) -> bool:
         """Whether every bit is promised, as ours are; rivals add in orders of their own."""
-        return self.name == OURS
+        return self.name in OWN
 
     def prepare(self, calls: int) -> None:
         """Warm up with one batch."""
@@ -79,22 +80,25 @@ class GraphedContestant(Contestant):
         return float(before.elapsed_time(after)) * 1e3 / calls
 
 
-def ours(bench: Bench, group: Group | CudaGroup, own: torch.Tensor) -> Contestant:
-    """Return our contestant for inputs like `own`, which lies on the benchmark's device."""
+def ours(bench: Bench, group: Group | CudaGroup, name: str, own: torch.Tensor) -> Contestant:
+    """Return a contestant of ours for inputs like `own`, which lies on the benchmark's device."""
     given = own.clone()
     out = given if bench.in_place else torch.empty_like(given)
-    call: Call = (
-        (lambda: group.all_reduce(given, out))
-        if bench.op == "all_reduce"
-        else (lambda: group.all_gather(given))
-    )
-    return contestant(bench, OURS, given, call)
+    if bench.op == "all_gather":
+        return _kind(bench)(name, given, lambda: group.all_gather(given))
+    if isinstance(group, CudaGroup):
+        return _kind(bench)(name, given, lambda: group.all_reduce(given, out))
+    if bench.op == "reduce_scatter":
+        return _kind(bench)(name, given, lambda: group.reduce_scatter(given))
+    way = Algorithm.TWO_SHOT if name == TWO_SHOT else Algorithm.ONE_SHOT
+    return _kind(bench)(name, given, lambda: group.all_reduce(given, out, way))
 
 
 def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
-    """Return torch.distributed's contestant: an all-reduce in place, an all-gather into a whole."""
+    """Return torch.distributed's contestant: an all-reduce in place, the others into a tensor."""
     given = own.clone()
     whole = torch.empty(given.numel() * bench.world, dtype=given.dtype, device=given.device)
+    part = torch.empty(given.numel() // bench.world, dtype=given.dtype, device=given.device)
 
     def reduce() -> torch.Tensor:
         dist.all_reduce(given)
@@ -104,10 +108,13 @@ def rival(bench: Bench, name: str, own: torch.Tensor) -> Contestant:
         dist.all_gather_into_tensor(whole, given)
         return whole
 
-    return contestant(bench, name, given, reduce if bench.op == "all_reduce" else gather)
+    def scatter() -> torch.Tensor:
+        dist.reduce_scatter_tensor(part, given)
+        return part
+
+    calls = {"all_reduce": reduce, "all_gather": gather, "reduce_scatter": scatter}
+    return _kind(bench)(name, given, calls[bench.op])
 
 
-def contestant(bench: Bench, name: str, given: torch.Tensor, call: Call) -> Contestant:
-    """Return a contestant timed as tensors of the benchmark's device have to be."""
-    kind = Contestant if bench.device == "cpu" else GraphedContestant
-    return kind(name, given, call)
+def _kind(bench: Bench) -> type[Contestant]:
+    return Contestant if bench.device == "cpu" else GraphedContestant

@@ -20,6 +20,11 @@ class Answer:
     values: torch.Tensor
     slack: torch.Tensor | None
 
+    def part(self, rank: int, world: int) -> "Answer":
+        """Return the answer for one of `world` equal parts."""
+        slack = None if self.slack is None else self.slack.chunk(world)[rank]
+        return Answer(self.values.chunk(world)[rank], slack)
+
     def differing(self, seen: torch.Tensor) -> int:
         """Return how many values differ in any bit: -0 is not 0."""
         return int((bits(seen) != bits(self.values)).sum())

@@ -112,7 +112,7 @@ def transports_of(loaded: LoadedSite) -> tuple[Transport, ...]:
 
 def with_transport(loaded: LoadedSite, transport: Transport) -> LoadedSite:
     """Return the site with another transport, its limits kept."""
-    kind = "off" if transport == "off" else "shm"
+    kind: Literal["off", "shm"] = "off" if transport == "off" else "shm"
     section = loaded.site.collectives or Collectives(transport=kind)
     changed: dict[str, object] = {"transport": kind}
     if transport == "one-shot":

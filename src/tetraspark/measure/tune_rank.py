@@ -7,7 +7,6 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from tetraspark.collectives.algorithm import Algorithm
-from tetraspark.collectives.cuda_group import CudaGroup
-from tetraspark.collectives.group import Group
-from tetraspark.collectives.settings import Settings
-from tetraspark.measure.collectives import Bench
-from tetraspark.measure.collectives_rank import CHECK_S, LIMIT_S, about, join
-from tetraspark.measure.contestant import Contestant, contestant
+from tetraspark.measure.collectives import OWN, Bench
+from tetraspark.measure.collectives_rank import CHECK_S, Rank, about, join
+from tetraspark.measure.contestant import Contestant, ours, rival
 from tetraspark.measure.oracle import DTYPES, rotated, shards, summed
 from tetraspark.measure.rank_processes import PROGRESS, TOLD
 from tetraspark.measure.rank_result import leave
@@ -36,49 +31,26 @@ PERIOD = 99_991
 Times = dict[str, float]
 
 
-class TuneRank:
+class TuneRank(Rank):
     """A rank that has met the others; its bench names sizes, rounds, and the most calls."""
 
-    def __init__(self, bench: Bench, rival: str, rank: int, folder: Path) -> None:
-        self._bench = bench
-        self._rival = rival
-        self._rank = rank
-        self._folder = folder
-        self._device = torch.device(f"cuda:{rank}" if bench.device == "cuda" else "cpu")
-        # Meets and set-up go over a group of their own: NCCL's would occupy the GPU.
-        self._control = dist.new_group(backend="gloo")
-        self._group = self._open()
+    def __init__(self, bench: Bench, name: str, rank: int, folder: Path) -> None:
+        super().__init__(bench, name, rank, folder)
+        self._progress = folder / PROGRESS
         self._calls: dict[tuple[int, str], int] = {}
         self.wrong = 0
         self.compared = 0
 
-    def _open(self) -> Group | CudaGroup:
-        bench = self._bench
-        settings = Settings(
-            max_reduce_bytes=bench.largest,
-            max_two_shot_bytes=bench.largest,
-            max_gather_bytes=1 << 12,
-            lanes=bench.lanes,
-            delivery=bench.delivery,
-            late_limit_s=LIMIT_S,
-        )
-        if bench.device == "cuda":
-            return CudaGroup.open(self._rank, bench.world, self._exchange, self._device, settings)
-        return Group.open(self._rank, bench.world, self._exchange, settings)
-
-    def _exchange(self, data: Any) -> list[Any]:
+    def _told(self, value: Any) -> list[Any]:
+        """Return what every rank tells, by rank."""
         found: list[Any] = [None] * self._bench.world
-        dist.all_gather_object(found, data, group=self._control)
+        dist.all_gather_object(found, value, group=self._control)
         return found
 
-    def _meet(self) -> None:
-        barrier: Callable[..., object] = dist.barrier
-        barrier(group=self._control)
-
-    def measure(self, repeats: int) -> dict[str, Any]:
+    def tune(self, repeats: int) -> dict[str, Any]:
         """Return the curves of the slowest ranks, by repeat, and rank 0's decision."""
         mine = [self._repeat(number, repeats) for number in range(repeats)]
-        curves = [slowest(every) for every in zip(*self._exchange(mine), strict=True)]
+        curves = [slowest(every) for every in zip(*self._told(mine), strict=True)]
         told: list[Any] = [asdict(decide(typical(curves))) if self._rank == 0 else None]
         dist.broadcast_object_list(told, src=0, group=self._control)
         self._group.close()
@@ -94,7 +66,7 @@ class TuneRank:
         for size in self._bench.sizes():
             if self._rank == 0:
                 words = f"repeat {number + 1} of {repeats}, {size} bytes"
-                (self._folder / PROGRESS).write_text(words)
+                self._progress.write_text(words)
             found.append((size, self._times(size, first=number == 0)))
         return found
 
@@ -102,9 +74,10 @@ class TuneRank:
         """Return this rank's median of each contestant, who take turns in every round."""
         bench, dtype = self._bench, DTYPES[self._bench.dtype]
         ones = torch.ones(size // dtype.itemsize, dtype=dtype, device=self._device)
-        contestants = self._contestants(ones)
+        own = [ours(bench, self._group, name, ones) for name in OWN]
         if first:
-            self._compare(size, contestants[:-1])
+            self._compare(size, own)
+        contestants = [*own, rival(bench, self._rival, ones)]
         calls = {one.name: self._prepared(size, one) for one in contestants}
         us: dict[str, list[float]] = {one.name: [] for one in contestants}
         for number in range(bench.rounds):
@@ -112,43 +85,25 @@ class TuneRank:
                 one.given.copy_(ones)
                 us[one.name].append(one.batch(calls[one.name], self._meet))
             self._group.check(CHECK_S)
-            (self._folder / f"alive-{self._rank}").touch()
+            self._alive.touch()
         return {name: statistics.median(found) for name, found in us.items()}
-
-    def _contestants(self, ones: torch.Tensor) -> list[Contestant]:
-        """Return both algorithms of ours in place, as the engine calls them, and the rival."""
-        group, found = self._group, []
-        for algorithm in Algorithm:
-            given = ones.clone()
-
-            def call(given: torch.Tensor = given, how: Algorithm = algorithm) -> torch.Tensor:
-                return group.all_reduce(given, given, how)
-
-            found.append(contestant(self._bench, str(algorithm), given, call))
-        theirs = ones.clone()
-
-        def reduce() -> torch.Tensor:
-            dist.all_reduce(theirs)
-            return theirs
-
-        return [*found, contestant(self._bench, self._rival, theirs, reduce)]
 
     def _prepared(self, size: int, one: Contestant) -> int:
         """Make ready for batches of about `BATCH_US`; returns their calls, equal on every rank."""
         key = (size, one.name)
         if key not in self._calls:
             one.prepare(TRIAL_CALLS)
-            slowest_us = max(self._exchange(one.batch(TRIAL_CALLS, self._meet)))
+            slowest_us = max(self._told(one.batch(TRIAL_CALLS, self._meet)))
             self._calls[key] = max(1, min(self._bench.calls, int(BATCH_US / slowest_us)))
         one.prepare(self._calls[key])
         return self._calls[key]
 
-    def _compare(self, size: int, ours: list[Contestant]) -> None:
+    def _compare(self, size: int, own: list[Contestant]) -> None:
         """Compare one call of each algorithm bit by bit with the sum in rank order."""
-        count = ours[0].given.numel()
+        count = own[0].given.numel()
         base = shards(size, self._bench.world, min(count, PERIOD), DTYPES[self._bench.dtype])
         base = [one.repeat(-(-count // PERIOD))[:count] for one in base]
-        for step, one in enumerate(ours):
+        for step, one in enumerate(own):
             given = rotated(base, step)
             one.prepare(1)
             one.given.copy_(given[self._rank])
@@ -173,7 +128,7 @@ def run(folder: Path, rank: int) -> dict[str, Any]:
     bench = Bench(**told["bench"])
     torch.set_num_threads(1)
     join(bench, rank, folder)
-    found = TuneRank(bench, told["rival"], rank, folder).measure(told["repeats"])
+    found = TuneRank(bench, told["rival"], rank, folder).tune(told["repeats"])
     return {"about": about(bench), **found}
 
 
