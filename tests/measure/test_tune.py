@@ -12,6 +12,7 @@ from tetraspark.measure.tune import (
     Curve,
     Decision,
     Timing,
+    agree,
     decide,
     disagreements,
     reduce_limit,
@@ -162,7 +163,12 @@ def test_the_typical_curve_forgets_one_bad_repeat() -> None:
 )
 def test_repeats_that_disagree_are_named(bad: Curve, says: str) -> None:
     repeats = [CROSSING, bad, CROSSING]
-    assert says in disagreements(repeats, decide(typical(repeats)))
+    decision = decide(typical(repeats))
+    (found,) = disagreements(repeats, decision)
+    assert found == says
+    assert agree(repeats, decision)
+    assert not agree([CROSSING, bad], decision)
+    assert not agree([CROSSING, bad, bad, CROSSING, CROSSING], decision)
 
 
 def test_one_size_apart_is_no_disagreement() -> None:

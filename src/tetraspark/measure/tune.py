@@ -91,23 +91,32 @@ def typical(repeats: Sequence[Curve]) -> Curve:
 
 
 def disagreements(repeats: Sequence[Curve], decision: Decision) -> tuple[str, ...]:
-    """Say for each repeat which of its thresholds is far from that of all of them."""
+    """Say of each repeat whose own thresholds are far from those of all together, what they are."""
     sizes = [one.size for one in repeats[0]]
     found = []
     for number, curve in enumerate(repeats, 1):
         own = decide(curve)
         # None is one step beyond the last size that could have been a threshold.
-        if _apart(sizes, own.two_shot_from, decision.two_shot_from, len(sizes) - RUN + 1):
-            found.append(_differs(number, "two-shot from", own.two_shot_from))
-        if _apart(sizes, own.reduce_limit, decision.reduce_limit, -1):
-            found.append(_differs(number, "ours up to", own.reduce_limit))
+        last = len(sizes) - RUN + 1
+        differs = {
+            "two-shot from": (own.two_shot_from, decision.two_shot_from, last),
+            "ours up to": (own.reduce_limit, decision.reduce_limit, -1),
+        }
+        words = [
+            f"{what} {'nowhere' if one is None else f'{one} bytes'}"
+            for what, (one, other, none) in differs.items()
+            if _apart(sizes, one, other, none)
+        ]
+        if words:
+            found.append(f"repeat {number}: {', '.join(words)}")
     return tuple(found)
+
+
+def agree(repeats: Sequence[Curve], decision: Decision) -> bool:
+    """Tell whether no more than a third of the repeats disagrees: medians bear that."""
+    return len(disagreements(repeats, decision)) * 3 <= len(repeats)
 
 
 def _apart(sizes: Sequence[int], one: int | None, other: int | None, none: int) -> bool:
     first, second = (none if size is None else sizes.index(size) for size in (one, other))
     return abs(first - second) > APART
-
-
-def _differs(number: int, what: str, size: int | None) -> str:
-    return f"repeat {number}: {what} {'nowhere' if size is None else f'{size} bytes'}"

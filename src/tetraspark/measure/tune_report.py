@@ -5,7 +5,7 @@ from typing import Any
 
 from tetraspark.collectives.thresholds import ThresholdKey, Thresholds
 from tetraspark.errors import Problem
-from tetraspark.measure.tune import Decision, disagreements
+from tetraspark.measure.tune import Decision, agree, disagreements
 from tetraspark.measure.tune_measured import Measured
 
 
@@ -34,11 +34,12 @@ class TuneReport:
             seen = f"{self.wrong} of {self.compared} values of ours are wrong"
             wanted, fix = "every bit of the sum in rank order", "tetraspark bench collectives"
             found.append(Problem("tune", seen, wanted, fix))
-        apart = disagreements(self.measured.repeats, self.decision)
-        if apart:
-            wanted = f"repeats that agree with all together ({self.thresholds}) to one size"
+        repeats = self.measured.repeats
+        if not agree(repeats, self.decision):
+            apart = disagreements(repeats, self.decision)
+            wanted = f"two repeats in three that agree to one size with all ({self.thresholds})"
             fix = "end other work on this machine, then repeat more often: tetraspark tune "
-            fix += f"--repeats {2 * len(self.measured.repeats) + 1}"
+            fix += f"--repeats {2 * len(repeats) + 1}"
             found.append(Problem("tune", "; ".join(apart), wanted, fix))
         return tuple(found)
 
