@@ -57,16 +57,21 @@ class Collectives(Section):
 
 
 def two_shot_findings(document: Document) -> Iterator[Finding]:
-    """Find a `two_shot_from` that no all-reduce can reach."""
+    """Find sizes between which nothing can go in two steps."""
     table = table_at(document, "collectives")
     start, largest = table.get("two_shot_from"), table.get("max_two_shot_bytes")
-    path = ("collectives", "two_shot_from")
+    first, last = ("collectives", "two_shot_from"), ("collectives", "max_two_shot_bytes")
     if start is not None and largest is None:
         wanted = "`max_two_shot_bytes` beside it: without it nothing goes in two steps"
         yield Finding(
-            path, "`two_shot_from` is set alone", wanted, f'max_two_shot_bytes = "{TUNED}"'
+            first, "`two_shot_from` is set alone", wanted, f'max_two_shot_bytes = "{TUNED}"'
         )
     if isinstance(start, int) and isinstance(largest, int) and start > largest:
         seen = f"two_shot_from = {start} with max_two_shot_bytes = {largest}"
-        related = (("collectives", "max_two_shot_bytes"),)
-        yield Finding(path, seen, "two_shot_from at most the other", "lower it", related)
+        yield Finding(first, seen, "two_shot_from at most the other", "lower it", (last,))
+    at_once = table.get("max_reduce_bytes", Collectives.model_fields["max_reduce_bytes"].default)
+    if start is None and isinstance(largest, int) and isinstance(at_once, int):
+        if largest <= at_once:
+            seen = f"max_two_shot_bytes = {largest}, and up to {at_once} all goes at once"
+            wanted = "more than `max_reduce_bytes`, or `two_shot_from` beside it"
+            yield Finding(last, seen, wanted, f'two_shot_from = "{TUNED}"')
