@@ -17,7 +17,8 @@ SWAPS = {
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {SMALL - 16}\n'
     f"max_two_shot_bytes = {LARGEST}"
 }
-CHARACTERS = 600
+WORDS = "--rounds 1 --requests 2 --max-tokens 16 --prompt-characters 600"
+"""As in docs/tune.md."""
 
 
 def route_of(log: Path) -> str:
@@ -35,7 +36,7 @@ def routed(run: Path) -> list[Any]:
 @pytest.mark.engine
 def test_every_transport_is_measured_and_prefills_go_two_shot(tmp_path: Path) -> None:
     line = Command(write_site(tmp_path, "compared", SWAPS), tmp_path / "state")
-    words = f"--rounds 1 --requests 2 --max-tokens 16 --prompt-characters {CHARACTERS}".split()
+    words = WORDS.split()
     result = line.run("bench", "transport", *words, "--json", timeout=600)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)

@@ -1,7 +1,7 @@
 """Section of a site file about tetraspark's own collectives."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field, PlainValidator, ValidationInfo
 
@@ -14,9 +14,14 @@ TUNED = "tuned"
 """The word for a size that `tetraspark tune` has measured and stored."""
 
 
+def _is_size(value: object) -> TypeGuard[int]:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return 16 <= value <= LARGEST and value % 16 == 0
+
+
 def _tunable(value: Any, info: ValidationInfo) -> Any:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if value == TUNED or (whole and 16 <= value <= LARGEST and value % 16 == 0):
+    if value == TUNED or _is_size(value):
         return value
     seen = f"`collectives.{info.field_name}` is {value!r}"
     wanted = f'"{TUNED}", or a multiple of 16 from 16 to {LARGEST}'
@@ -66,12 +71,11 @@ def two_shot_findings(document: Document) -> Iterator[Finding]:
         yield Finding(
             first, "`two_shot_from` is set alone", wanted, f'max_two_shot_bytes = "{TUNED}"'
         )
-    if isinstance(start, int) and isinstance(largest, int) and start > largest:
+    if _is_size(start) and _is_size(largest) and start > largest:
         seen = f"two_shot_from = {start} with max_two_shot_bytes = {largest}"
         yield Finding(first, seen, "two_shot_from at most the other", "lower it", (last,))
     at_once = table.get("max_reduce_bytes", Collectives.model_fields["max_reduce_bytes"].default)
-    if start is None and isinstance(largest, int) and isinstance(at_once, int):
-        if largest <= at_once:
-            seen = f"max_two_shot_bytes = {largest}, and up to {at_once} all goes at once"
-            wanted = "more than `max_reduce_bytes`, or `two_shot_from` beside it"
-            yield Finding(last, seen, wanted, f'two_shot_from = "{TUNED}"')
+    if start is None and _is_size(largest) and _is_size(at_once) and largest <= at_once:
+        seen = f"max_two_shot_bytes = {largest}, and up to {at_once} all goes at once"
+        wanted = "more than `max_reduce_bytes`, or `two_shot_from` beside it"
+        yield Finding(last, seen, wanted, f'two_shot_from = "{TUNED}"')
