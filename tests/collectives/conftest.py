@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.collectives.cluster import Cluster
 from tests.collectives.fakes import Opened, open_on
+
+settings.register_profile("unhurried", deadline=None)  # a loaded machine is no fault
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session", autouse=True)

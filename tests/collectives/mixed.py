@@ -1,4 +1,4 @@
-"""Any mix of operations on fake ranks: what is called, what it must return, and how it is driven."""
+"""Any mix of operations on fake ranks: what is called, and what it must return."""
 
 from dataclasses import dataclass
 
@@ -52,7 +52,7 @@ class Call:
         axis = 0 if self.kind == "scatter" else -1
         extent = total.shape[axis]
         rows = chunk_rows(extent, total.nbytes // extent, world)
-        return raw(torch.split(total, rows, axis)[rank])
+        return raw(torch.split(total, list(rows), axis)[rank])
 
     def begin(self, opened: Opened, rank: int) -> tuple[Pending, torch.Tensor]:
         """Begin on one rank; returns what is pending and where its result will be."""

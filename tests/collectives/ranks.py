@@ -52,9 +52,7 @@ def reduce(
     return raw(group.all_reduce(tensor, out, algorithm))
 
 
-def scatter(
-    group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, dim: int
-) -> bytes:
+def scatter(group: Group, shape: tuple[int, ...], dtype: torch.dtype, seed: int, dim: int) -> bytes:
     return raw(group.reduce_scatter(shard(seed, group.rank, shape, dtype), dim))
 
 

@@ -15,6 +15,7 @@ LAYOUTS = st.builds(
     st.integers(1, 4),
     st.integers(1, 1 << 18).map(lambda units: units * 16),
     st.integers(1, 1 << 16).map(lambda units: units * 16),
+    st.just(0) | st.integers(1, 1 << 18).map(lambda units: units * 16),
 )
 
 
@@ -33,6 +34,9 @@ def areas(layout: Layout, owner: int) -> list[tuple[int, int]]:
             gather = layout.recv_gather_at(owner, source, parity)
             found += [(reduce, HEADER + layout.reduce_bytes)]
             found += [(gather, HEADER + layout.gather_bytes)]
+            if layout.two_shot_bytes:
+                for chunk in (layout.send_chunk_at, layout.recv_chunk_at):
+                    found += [(chunk(owner, source, parity), HEADER + layout.chunk_bytes)]
             for stripe in range(layout.lanes):
                 found.append((layout.flag_at(owner, source, parity, stripe), LINE))
     return found
@@ -48,12 +52,22 @@ def test_fields_are_apart_and_inside(layout: Layout, owner: int) -> None:
     assert all(start % LINE == 0 for start, _ in found)
     for slots in (layout.send, layout.send_gather, layout.recv, layout.recv_gather):
         assert slots % PAGE == 0
+    assert layout.send_chunk % PAGE == layout.recv_chunk % PAGE == 0
 
 
 @given(LAYOUTS)
 def test_no_room_is_wasted(layout: Layout) -> None:
     slots = 2 * layout.world * (layout.reduce_bytes + layout.gather_bytes)
-    assert layout.total <= slots + 4 * layout.world * 2 * PAGE + 64 * PAGE
+    # Two-shot takes less than four times its largest tensor, whatever the world.
+    slots += 4 * layout.two_shot_bytes
+    assert layout.total <= slots + 8 * layout.world * 2 * PAGE + 64 * PAGE
+
+
+@given(LAYOUTS)
+def test_a_chunk_is_the_least_that_every_rank_can_hold(layout: Layout) -> None:
+    units = layout.two_shot_bytes // 16
+    assert layout.chunk_bytes // 16 == -(-units // layout.world)
+    assert layout.recv_chunk == layout.total or layout.two_shot_bytes > 0
 
 
 def test_no_own_row() -> None:
@@ -73,9 +87,11 @@ def test_no_own_row() -> None:
         ((2, 5, 16, 16), "5 lanes"),
         ((2, 1, 24, 16), "reduce_bytes 24"),
         ((2, 1, 16, 1 << 30), "gather_bytes 1073741824"),
+        ((2, 1, 16, 16, 8), "two_shot_bytes 8"),
+        ((2, 1, 16, 16, -16), "two_shot_bytes -16"),
     ],
 )
-def test_sizes_that_cannot_work_are_refused(sizes: tuple[int, int, int, int], words: str) -> None:
+def test_sizes_that_cannot_work_are_refused(sizes: tuple[int, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Layout(*sizes)
 

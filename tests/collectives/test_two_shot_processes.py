@@ -20,7 +20,10 @@ pytestmark = pytest.mark.timed
 Start = Callable[..., Cluster]
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 QUICK = Settings(
-    max_reduce_bytes=1 << 14, max_gather_bytes=1 << 12, max_two_shot_bytes=1 << 17, freeze_limit_s=0.5
+    max_reduce_bytes=1 << 14,
+    max_gather_bytes=1 << 12,
+    max_two_shot_bytes=1 << 17,
+    freeze_limit_s=0.5,
 )
 
 
@@ -42,7 +45,7 @@ def test_bits_of_every_size_dtype_and_place(
         dtype = DTYPES[seed % 3]
         whole = reduced([shard(seed, rank, shape, dtype) for rank in everyone])
         rows = chunk_rows(shape[dim], whole.nbytes // shape[dim], world)
-        wanted = [("ok", raw(part)) for part in torch.split(whole, rows, dim)]
+        wanted = [("ok", raw(part)) for part in torch.split(whole, list(rows), dim)]
         assert ranks.call(everyone, "scatter", shape, dtype, seed, dim) == wanted
 
 
@@ -58,9 +61,7 @@ def test_a_dependent_mix_across_the_wrap(cluster: Start, delivery: str) -> None:
     assert answers == [("ok", raw(reduced(tensors)))] * 4
 
 
-@pytest.mark.parametrize(
-    ("number", "kind"), [(signal.SIGKILL, "dead"), (signal.SIGSTOP, "frozen")]
-)
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGKILL, "dead"), (signal.SIGSTOP, "frozen")])
 def test_a_rank_that_goes_amid_a_stream_is_named_by_all(
     cluster: Start, number: int, kind: str
 ) -> None:

@@ -64,8 +64,8 @@ def impostor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Impostor:
             "from tetraspark.collectives.group import Group\n"
             "from tetraspark.measure import collectives_rank\n"
             "real = Group.all_reduce\n"
-            "def all_reduce(self, tensor, out=None):\n"
-            "    found = real(self, tensor, out)\n"
+            "def all_reduce(self, tensor, out=None, algorithm=None):\n"
+            "    found = real(self, tensor, out, algorithm)\n"
             "    if self.rank == 1:\n"
             f"        {body}\n"
             "    return found\n"
@@ -112,6 +112,19 @@ def test_a_gather_is_as_large_as_its_result() -> None:
     assert (BENCH.share(16384), BENCH.moved(16384)) == (16384, 16384)
 
 
+def test_a_scatter_is_given_a_whole_of_equal_parts() -> None:
+    scatter = replace(BENCH, op="reduce_scatter", in_place=False, world=3)
+    assert (scatter.share(16384), scatter.moved(16384)) == (16368, 16368)
+
+
+def test_the_answer_of_a_scatter_is_the_part_of_the_rank() -> None:
+    whole = summed(shards(3, 2, 64, torch.bfloat16))
+    for rank, part in enumerate(whole.values.chunk(2)):
+        answer = whole.part(rank, 2)
+        assert answer.differing(part) == answer.beyond(part) == 0
+        assert answer.differing(whole.part(1 - rank, 2).values) > 20
+
+
 @pytest.mark.parametrize(
     ("op", "world", "factor"),
     [
@@ -119,6 +132,7 @@ def test_a_gather_is_as_large_as_its_result() -> None:
         ("all_reduce", 4, 1.5),
         ("all_gather", 2, 0.5),
         ("all_gather", 4, 0.75),
+        ("reduce_scatter", 4, 0.75),
     ],
 )
 def test_bus_bandwidth_is_that_of_nccl_tests(op: Op, world: int, factor: float) -> None:
@@ -136,6 +150,8 @@ def test_bus_bandwidth_is_that_of_nccl_tests(op: Op, world: int, factor: float) 
         ("--min", "8"),
         ("--op", "all_gather", "--in-place"),
         ("--op", "all_gather", "--min", "32"),
+        ("--op", "reduce_scatter", "--min", "32"),
+        ("--device", "cuda", "--op", "reduce_scatter"),
         ("--world", "9"),
         ("--world", "1"),
         ("--lanes", "5"),
@@ -238,13 +254,31 @@ def test_every_line_but_the_rows_starts_with_a_hash(wrong: int, verdict: str) ->
     assert "# 2 ranks share 1 cores: every time includes waiting for a core" in lines
 
 
+def test_two_shot_has_its_ratio_and_its_bits_are_promised() -> None:
+    samples = {"ours": Samples((50.0,), 0, 8), "two-shot": Samples((40.0,), 1, 8)}
+    row = Row(1024, samples | {"gloo": Samples((200.0,), 3, 8)})
+    report = Report(BENCH, {}, (row,))
+    assert not report.ok
+    assert report.as_dict()["wrong"] == 1
+    lines = list(table(report))
+    (cells,) = [line.split() for line in lines if not line.startswith("#")]
+    assert cells[5:10] == ["40.0", "40.0", "0.026", "1", "1.250"]
+    assert lines[-1] == "# FAIL: 1 of 16 values of ours wrong; of rivals: gloo 3"
+
+
 def test_nothing_compared_is_no_pass() -> None:
     row = Row(1024, {"ours": Samples((50.0,), 0, 0), "gloo": Samples((50.0,), 0, 0)})
     assert not Report(BENCH, {}, (row,)).ok
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--out-of-place", "--delivery", "push", "--lanes", "2"), ("--op", "all_gather")]
+    "words",
+    [
+        (),
+        ("--out-of-place", "--delivery", "push", "--lanes", "2"),
+        ("--op", "all_gather"),
+        ("--op", "reduce_scatter"),
+    ],
 )
 def test_a_real_run_of_two_ranks(words: tuple[str, ...]) -> None:
     result = _command(*FEW, *words, "--json")
@@ -255,12 +289,16 @@ def test_a_real_run_of_two_ranks(words: tuple[str, ...]) -> None:
     assert report["bench"]["in_place"] is (not words)
     assert [row["bytes"] for row in report["rows"]] == [1024, 2048]
     for row in report["rows"]:
-        for name in ("ours", "gloo"):
+        names = ["ours", "gloo"] if "--op" in words else ["ours", "two-shot", "gloo"]
+        assert [name for name in row if name not in ("bytes", "ratio")] == names
+        for name in names:
             # Both ranks compare all of a result of bf16 in each of two rounds.
-            assert (row[name]["wrong"], row[name]["compared"]) == (0, 2 * 2 * row["bytes"] // 2)
+            whole = 2 * 2 * row["bytes"] // 2
+            compared = whole // 2 if "reduce_scatter" in words else whole
+            assert (row[name]["wrong"], row[name]["compared"]) == (0, compared)
             assert len(row[name]["rounds_us"]) == 2
             assert 0 < row[name]["us"] <= row[name]["p90"] == max(row[name]["rounds_us"])
-        assert row["ratio"]["gloo"] == row["ours"]["us"] / row["gloo"]["us"]
+        assert row["ratio"] == {name: row["ours"]["us"] / row[name]["us"] for name in names[1:]}
 
 
 def test_one_wrong_bit_on_one_rank_fails_the_command(impostor: Impostor) -> None:
@@ -268,10 +306,10 @@ def test_one_wrong_bit_on_one_rank_fails_the_command(impostor: Impostor) -> None
     result = CliRunner().invoke(app, ["bench", "collectives", *FEW, "--out-of-place"])
     assert result.exit_code == 1
     rows = [line.split() for line in result.stdout.splitlines() if not line.startswith("#")]
-    # One value of one rank in each of two rounds.
-    assert [row[4] for row in rows] == ["2", "2"]
+    # One value of one rank in each of two rounds, by both of our ways.
+    assert [(row[4], row[8]) for row in rows] == [("2", "2")] * 2
     last = result.stdout.splitlines()[-1]
-    assert last.startswith("# FAIL: 4 of 6144 values of ours wrong; of rivals: gloo 0")
+    assert last.startswith("# FAIL: 8 of 12288 values of ours wrong; of rivals: gloo 0")
 
 
 def test_a_killed_rank_ends_the_run_and_is_named(impostor: Impostor) -> None:

@@ -50,7 +50,8 @@ class Bench:
 
     `smallest`, `largest`: bytes, powers of two; the sizes double from one to the other. As in
     nccl-tests the size of an all-gather or a reduce-scatter is that of the whole. `in_place`: ours
-    only; torch's all-reduce has no other way. Each of `rounds` times `calls` calls of each contestant.
+    only; torch's all-reduce has no other way. Each of `rounds` times `calls` calls of each
+    contestant.
     """
 
     world: int

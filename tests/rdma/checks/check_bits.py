@@ -1,6 +1,7 @@
 """The real Group over real queue pairs: the bits, whatever the world, lanes, dtypes and sizes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch
 from tests.collectives.cluster import Cluster
 from tests.collectives.oracle import raw, reduced, shard
 from tests.rdma.network import over, switch_wiring
+from tetraspark.collectives.algorithm import Algorithm
+from tetraspark.collectives.chunks import chunk_rows
 from tetraspark.collectives.settings import Settings
 
 Start = Callable[..., Cluster]
@@ -29,19 +32,25 @@ def settings(world: int, rails: int, start: int = 0) -> Settings:
 
 @pytest.mark.parametrize(("world", "rails"), [(2, 1), (4, 2)])
 def test_bits(cluster: Start, world: int, rails: int) -> None:
-    told = settings(world, rails)
+    told = replace(settings(world, rails), max_two_shot_bytes=1 << 18)
     ranks = cluster(world, settings=told, transport=over(switch_wiring(world, rails)))
     everyone = list(range(world))
     for seed, shape in enumerate(SHAPES):
         dtype, where = DTYPES[seed % 3], ("new", "in", "out")[seed // 3 % 3]
-        wanted = raw(reduced([shard(seed, rank, shape, dtype) for rank in everyone]))
-        answers = ranks.call(everyone, "reduce", shape, dtype, seed, where)
-        assert answers == [("ok", wanted)] * world
+        whole = reduced([shard(seed, rank, shape, dtype) for rank in everyone])
+        for way in Algorithm:
+            answers = ranks.call(everyone, "reduce", shape, dtype, seed, where, way)
+            assert answers == [("ok", raw(whole))] * world
+        rows = chunk_rows(shape[0], whole.nbytes // shape[0], world)
+        wanted = [("ok", raw(part)) for part in torch.split(whole, list(rows))]
+        assert ranks.call(everyone, "scatter", shape, dtype, seed, 0) == wanted
     for seed, dtype in enumerate((torch.int64, torch.bfloat16, torch.uint8)):
         shards = [shard(seed, rank, (3, 5), dtype) for rank in everyone]
         for dim in (0, -1):
             answers = ranks.call(everyone, "gather", (3, 5), dtype, seed, dim, None)
             assert answers == [("ok", raw(torch.cat(shards, dim)))] * world
+    mixed = ranks.call(everyone, "mixed", 50, (1036,))
+    assert {state for state, _ in mixed} == {"ok"} and len({result for _, result in mixed}) == 1
     sizes = [7, 0, 1, 300][:world]
     for rank in everyone:
         ranks.tell(rank, "gather", (3, sizes[rank]), torch.bfloat16, 5, -1, sizes)
