@@ -17,7 +17,7 @@ SWAPS = {
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {SMALL - 16}\n'
     f"max_two_shot_bytes = {LARGEST}"
 }
-WORDS = "--rounds 1 --requests 2 --max-tokens 16 --prompt-characters 600"
+WORDS = "--rounds 1 --requests 3 --max-tokens 16 --prompt-characters 1500"
 """As in docs/tune.md."""
 
 
@@ -37,12 +37,13 @@ def routed(run: Path) -> list[Any]:
 def test_every_transport_is_measured_and_prefills_go_two_shot(tmp_path: Path) -> None:
     line = Command(write_site(tmp_path, "compared", SWAPS), tmp_path / "state")
     words = WORDS.split()
-    result = line.run("bench", "transport", *words, "--json", timeout=600)
+    result = line.run("bench", "transport", *words, "--json", timeout=1800)
     assert result.returncode == 0, result.stderr
+    (tmp_path / "report.json").write_text(result.stdout)
     report = json.loads(result.stdout)
     assert [sample["transport"] for sample in report["samples"]] == ["shm", "one-shot", "off"]
-    assert all(len(sample["tokens_per_second"]) == 2 for sample in report["samples"])
-    assert all(len(sample["prefill_tokens_per_second"]) == 2 for sample in report["samples"])
+    assert all(len(sample["tokens_per_second"]) == 3 for sample in report["samples"])
+    assert all(len(sample["prefill_tokens_per_second"]) == 3 for sample in report["samples"])
     assert report["ratio"] > 1, report["medians"]
     assert all(sample["idle_cores"] < 1 for sample in report["samples"])
     runs = sorted((tmp_path / "state" / "compared").glob("2*"))
@@ -60,8 +61,8 @@ def _compare_routes(two: list[Any], one: list[Any], off: list[Any]) -> None:
     assert len(two) == len(one) == 4
     assert off == []
     assert all(rank == two[0] for rank in two)
-    # Four prefills (one to warm up, two timed, one answered) of nine all-reduces each, at least.
-    assert two[0][way]["operations"] >= 4 * 9
+    # Five prefills (one to warm up, three timed, one answered) of nine all-reduces each.
+    assert two[0][way]["operations"] >= 5 * 9
     assert two[0][way]["bytes"] >= two[0][way]["operations"] * SMALL
     assert two[0].get(left, {"operations": 0})["operations"] == 0
     assert two[0]["all_reduce one-shot"]["operations"] > 16 * 9
