@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,7 @@ def test_nothing_stored_is_a_named_warning_and_counts_as_absent(
     ],
 )
 def test_another_key_is_not_used_and_its_difference_is_named(
-    site: Site, planned: Planned, store: ThresholdStore, change: dict[str, int], says: str
+    site: Site, planned: Planned, store: ThresholdStore, change: dict[str, Any], says: str
 ) -> None:
     loaded = site(BOTH)
     keep(store, replace(key_of(loaded), **change), 64 * K, 8192 * K)
