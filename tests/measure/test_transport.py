@@ -46,7 +46,11 @@ def test_every_transport_is_measured_and_prefills_go_two_shot(tmp_path: Path) ->
     assert [sample["transport"] for sample in report["samples"]] == ["shm", "one-shot", "off"]
     assert all(len(sample["tokens_per_second"]) == 3 for sample in report["samples"])
     assert all(len(sample["prefill_tokens_per_second"]) == 3 for sample in report["samples"])
-    assert report["ratio"] > 1, report["medians"]
+    medians = report["medians"]
+    assert (
+        report["ratio"] == medians["shm"]["tokens_per_second"] / medians["off"]["tokens_per_second"]
+    )
+    assert set(report["prefill_ratios"]) == {"one-shot", "off"}
     assert all(sample["idle_cores"] < 1 for sample in report["samples"])
     runs = sorted((tmp_path / "state" / "compared").glob("2*"))
     routes = [{route_of(run / f"rank{rank}.log") for rank in range(RANKS)} for run in runs]
