@@ -139,12 +139,12 @@ def test_receipts_say_what_runs(line: Command, served: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "way"), [(40, "all_reduce two-shot"), (100, "all_reduce left to the engine")]
+    ("words", "way"), [(25, "all_reduce two-shot"), (100, "all_reduce left to the engine")]
 )
 def test_prefills_go_two_shot_up_to_the_sites_limit(
     line: Command, served: Any, words: int, way: str
 ) -> None:
-    """Prompts of some 100 and 250 tokens make all-reduces of so many rows of 256 bf16 values."""
+    """Prompts of 104 and 405 tokens make all-reduces of so many rows of 256 bf16 values."""
     before = routed(line)
     with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
         # Four tokens even if it would end sooner.
@@ -196,6 +196,9 @@ def test_a_second_serve_is_refused_and_nothing_is_touched(line: Command, served:
     assert result.returncode == 1
     assert f"run {served['run']} has" in result.stderr
     assert "--replace" in result.stderr
+    tuned = line.run("tune")
+    assert tuned.returncode == 1
+    assert f"run {served['run']} has" in tuned.stderr
     assert {process.pid for process in processes(line)} == before
 
 
