@@ -14,9 +14,11 @@ from tetraspark.site.load import LoadedSite, load_site
 SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
+TWO_SHOT_LIMIT = 1 << 16
 SWAPS = {
     "port = 30000": 'port = 0\nkey_file = "key"',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\n'
+    f"max_two_shot_bytes = {TWO_SHOT_LIMIT}",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.line.conftest import KEY, LIMIT
+from tests.line.conftest import KEY, LIMIT, TWO_SHOT_LIMIT
 from tests.line.faults import error_of_a_request, roots, survivors_words
 from tests.serving import Command, eventually
 from tetraspark.fleet.process import Process, labelled, shared_memory
@@ -133,29 +133,47 @@ def test_receipts_say_what_runs(line: Command, served: Any) -> None:
     for route in routes.values():
         assert (route["world"], route["route"], route["dtype"]) == (4, "shm", "bfloat16")
         assert route["bytes"] == 2 * route["shape"][0] * route["shape"][1] <= route["limit"]
-        assert route["limit"] == LIMIT
+        assert (route["algorithm"], route["limit"]) == ("one-shot", LIMIT)
+        assert (route["two_shot_from"], route["two_shot_limit"]) == (LIMIT + 16, TWO_SHOT_LIMIT)
     assert {one["transport"] for one in engines.values()} == {"shm"}
 
 
-def test_larger_all_reduces_stay_with_the_engine(line: Command, served: Any) -> None:
-    """A prompt of 100 tokens makes all-reduces of (100, 256) bf16, above this site's limit."""
-    before = [rank["collectives"]["routed"] for rank in line.json("status")["ranks"]]
+@pytest.mark.parametrize(
+    ("words", "way"), [(25, "all_reduce two-shot"), (100, "all_reduce left to the engine")]
+)
+def test_prefills_go_two_shot_up_to_the_sites_limit(
+    line: Command, served: Any, words: int, way: str
+) -> None:
+    """Prompts of 104 and 405 tokens make all-reduces of so many rows of 256 bf16 values."""
+    before = routed(line)
     with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
         # Four tokens even if it would end sooner.
         client.completions.create(
             model="tiny",
-            prompt="a rank. " * 40,
+            prompt=f"{words}. " + "a rank. " * words,
             max_tokens=4,
             extra_body={"ignore_eos": True},
         )
     time.sleep(1.5)
-    after = [rank["collectives"]["routed"] for rank in line.json("status")["ranks"]]
-    left, small, gathered = "all_reduce left to the engine", "all_reduce", "all_gather"
+    after = routed(line)
     for old, new in zip(before, after, strict=True):
-        assert new[left] - old.get(left, 0) == 9
-        assert new[small] - old[small] >= 3 * 9
-        assert new[gathered] > old[gathered]
+        grown = {
+            route: new[route]["operations"] - old.get(route, NONE)["operations"] for route in new
+        }
+        (other,) = {"all_reduce two-shot", "all_reduce left to the engine"} - {way}
+        assert (grown[way], grown.get(other, 0)) == (9, 0)
+        assert grown["all_reduce one-shot"] >= 3 * 9
+        assert grown["all_gather"] > 0
+        moved = new[way]["bytes"] - old.get(way, NONE)["bytes"]
+        assert (moved > 9 * TWO_SHOT_LIMIT) == (way != "all_reduce two-shot")
     assert len({json.dumps(new) for new in after}) == 1, "ranks routed differently"
+
+
+NONE = {"operations": 0, "bytes": 0}
+
+
+def routed(line: Command) -> list[Any]:
+    return [rank["collectives"]["routed"] for rank in line.json("status")["ranks"]]
 
 
 def test_smoke_passes(line: Command, served: Any) -> None:
@@ -178,6 +196,9 @@ def test_a_second_serve_is_refused_and_nothing_is_touched(line: Command, served:
     assert result.returncode == 1
     assert f"run {served['run']} has" in result.stderr
     assert "--replace" in result.stderr
+    tuned = line.run("tune")
+    assert tuned.returncode == 1
+    assert f"run {served['run']} has" in tuned.stderr
     assert {process.pid for process in processes(line)} == before
 
 

@@ -17,7 +17,7 @@ from tests.serving import COMMAND
 from tetraspark.cli.bench_collectives import table
 from tetraspark.cli.main import app
 from tetraspark.errors import RunError, UsageError
-from tetraspark.measure import collectives_run
+from tetraspark.measure import collectives_run, rank_processes
 from tetraspark.measure.collectives import (
     Bench,
     Op,
@@ -329,7 +329,7 @@ def test_ranks_that_stand_still_are_killed(
     impostor: Impostor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = impostor("time.sleep(600)")
-    monkeypatch.setattr(collectives_run, "SILENT_S", 6.0)
+    monkeypatch.setattr(rank_processes, "SILENT_S", 6.0)
     with pytest.raises(RunError, match="did not end and was killed"):
         collectives_run.measure(BENCH)
     assert _processes_of(folder / "rank.py") == []

@@ -9,7 +9,7 @@ from tetraspark.cli.bench_collectives import collectives
 from tetraspark.cli.bench_decode import decode
 from tetraspark.cli.bench_prefill import prefill
 from tetraspark.cli.bench_transport import transport
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line, warned
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.make_plan import make_plan
 from tetraspark.line.plan import Plan
@@ -38,8 +38,8 @@ def start(
 ) -> None:
     """Measure the cold start up to the first token, beside the engine's own import time."""
     line = open_local_line(site)
-    plan = make_plan(line.loaded, line.launch())
-    require_idle(plan, line.runner, line.store)
+    plan = warned(make_plan(line.loaded, line.launch()))
+    require_idle(plan.line, line.runner, line.store)
     samples = []
     with err.status("measuring") as spinner:
         for sample in measure_start(plan, runs, lambda: _serve_once(line, plan)):

@@ -1,4 +1,4 @@
-"""`tetraspark bench transport`: decode speed with tetraspark's transport on and off, in one run."""
+"""`tetraspark bench transport`: a line's speed with the transport on and off, in one run."""
 
 import os
 from typing import Annotated
@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_local_line
+from tetraspark.cli.line import (
+    DEFAULT_SITE,
+    Json,
+    OpenLine,
+    SitePath,
+    open_local_line,
+    warned,
+)
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.api import Api
 from tetraspark.line.make_plan import make_plan
@@ -17,11 +24,13 @@ from tetraspark.measure.transport import (
     TransportReport,
     decode_speed,
     idle_cores,
+    prefill_speed,
+    reading,
+    transports_of,
     with_transport,
 )
 
 REQUEST_SECONDS = 120.0
-TRANSPORTS: tuple[Transport, ...] = ("shm", "off")
 
 
 def transport(
@@ -29,15 +38,19 @@ def transport(
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Starts of each kind.")] = 2,
     requests: Annotated[int, typer.Option("--requests", min=1, help="Timed, a start.")] = 5,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=2, help="A request.")] = 64,
+    characters: Annotated[
+        int, typer.Option("--prompt-characters", min=100, help="Of a timed prefill.")
+    ] = 3000,
     json: Json = False,
 ) -> None:
-    """Measure tokens a second with the transport on and off, alternating, and the idle line."""
+    """Measure decode and prefill with the transport on and off, alternating, and the idle line."""
     line = open_local_line(site)
     samples: list[Sample] = []
+    names = transports_of(line.loaded) * rounds
     with err.status("measuring") as spinner:
-        for name in TRANSPORTS * rounds:
-            spinner.update(f"start {len(samples) + 1} of {2 * rounds}: transport {name}")
-            samples.append(_measure(line, name, requests, max_tokens))
+        for number, name in enumerate(names, 1):
+            spinner.update(f"start {number} of {len(names)}: transport {name}")
+            samples.append(_measure(line, name, requests, max_tokens, characters))
     found = TransportReport(
         line=line.loaded.site.name,
         ranks=len(line.loaded.site.nodes),
@@ -48,13 +61,17 @@ def transport(
     print_json(found.as_dict()) if json else _print(found)
 
 
-def _measure(line: OpenLine, name: Transport, requests: int, max_tokens: int) -> Sample:
+def _measure(
+    line: OpenLine, name: Transport, requests: int, max_tokens: int, characters: int
+) -> Sample:
     loaded = with_transport(line.loaded, name)
-    plan, key = make_plan(loaded), line.key()
+    plan, key = warned(make_plan(loaded)), line.key()
     with served(loaded, plan, key, line.runner, line.store):
         api = Api(plan.url, plan.served_name, key)
-        speeds = decode_speed(api, requests, max_tokens, REQUEST_SECONDS)
-        return Sample(name, speeds, idle_cores(_pids(line)))
+        decode = decode_speed(api, requests, max_tokens, REQUEST_SECONDS)
+        prefill = prefill_speed(api, requests, characters, REQUEST_SECONDS)
+        answer = api.chat(reading(-1, characters), max_tokens, REQUEST_SECONDS).text
+        return Sample(name, decode, prefill, idle_cores(_pids(line)), answer)
 
 
 def _pids(line: OpenLine) -> tuple[int, ...]:
@@ -68,8 +85,9 @@ def _print(found: TransportReport) -> None:
         "at a time, medians",
         markup=False,
     )
-    table = Table("transport", "tokens/s", "lowest", "highest", "cores when idle", box=None)
-    for name in TRANSPORTS:
+    titles = ("transport", "tokens/s", "lowest", "highest", "prefill tokens/s", "cores when idle")
+    table = Table(*titles, box=None)
+    for name in found.transports:
         values = [
             value
             for sample in found.samples
@@ -81,7 +99,11 @@ def _print(found: TransportReport) -> None:
             f"{found.speed(name):.1f}",
             f"{min(values):.1f}",
             f"{max(values):.1f}",
+            f"{found.prefill(name):.0f}",
             f"{found.idle(name):.2f}",
         )
     out.print(table)
     out.print(f"ratio shm / off: {found.ratio:.2f}")
+    for name, ratio in found.prefill_ratios.items():
+        out.print(f"prefill ratio shm / {name}: {ratio:.2f}")
+    out.print(f"one greedy answer to a long prompt: {'the same' if found.same_answer else 'other'}")

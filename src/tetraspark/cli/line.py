@@ -18,6 +18,7 @@ from tetraspark.fleet.ssh import SshRunner
 from tetraspark.line.api import read_key
 from tetraspark.line.fleet_launch import launch_of
 from tetraspark.line.launch import Launch
+from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import LoadedSite, load_site
 
@@ -68,6 +69,12 @@ class OpenLine:
                 )
             )
         return run, run.plan()
+
+
+def warned(plan: Plan) -> Plan:
+    """Print what a plan warns of to stderr; returns the plan."""
+    print_problems(plan.warnings, "warning", "yellow")
+    return plan
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ from tetraspark.cli.soak import soak
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
 from tetraspark.cli.support_bundle import support_bundle
+from tetraspark.cli.tune import tune
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -78,6 +79,7 @@ VERBS = (
     soak,
     quality,
     report,
+    tune,
 )
 for verb in VERBS:
     app.command()(verb)

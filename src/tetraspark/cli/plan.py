@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
+from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, warned
 from tetraspark.cli.output import out, print_json, print_problems
 from tetraspark.line.make_plan import make_plan
 from tetraspark.line.plan import Plan
@@ -23,7 +23,7 @@ def plan(
     """Print what would run on each node, without doing it."""
     loaded = load_site(site)
     print_problems(loaded.warnings, "warning", "yellow")
-    planned = make_plan(loaded)
+    planned = warned(make_plan(loaded))
     if json:
         print_json(planned.as_dict())
         return

@@ -50,8 +50,8 @@ def plain_report(report: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _plain(value) for key, value in report.items()}
 
 
-def check_writable(file: Path | None) -> Path | None:
-    """Return the file of `--out`, and leave it as it is. Raises UsageError when it has no place."""
+def check_writable(file: Path | None, option: str = "--out") -> Path | None:
+    """Return an option's file, and leave it as it is. Raises UsageError when it has no place."""
     if file is None or (file.exists() and not file.is_file() and not file.is_dir()):
         return file
     new = not file.exists()
@@ -60,7 +60,7 @@ def check_writable(file: Path | None) -> Path | None:
         if new:
             file.unlink()
     except OSError as error:
-        raise _unwritable(file, error) from error
+        raise _unwritable(file, error, option) from error
     return file
 
 
@@ -86,9 +86,9 @@ def _write(plain: Mapping[str, Any], file: Path | None) -> None:
         raise _unwritable(file, error) from error
 
 
-def _unwritable(file: Path, error: OSError) -> UsageError:
+def _unwritable(file: Path, error: OSError, option: str = "--out") -> UsageError:
     seen = f"not writable: {error.strerror}"
-    return UsageError(Problem(str(file), seen, "a file to write to", "another --out"))
+    return UsageError(Problem(str(file), seen, "a file to write to", f"another {option}"))
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.status import Status as Spinner
 
-from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line, warned
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.cli.plan import print_plan
 from tetraspark.doctor.choice import listed
@@ -42,7 +42,7 @@ def serve(
     with open_line(site) as line:
         start = _fleet_start(line, listed(despite or ()))
         if dry_run:
-            planned = make_plan(line.loaded, line.launch())
+            planned = warned(make_plan(line.loaded, line.launch()))
             print_json(planned.as_dict()) if json else print_plan(planned)
             return
         try:
@@ -78,7 +78,7 @@ def _serve(line: OpenLine, replace: bool, start: FleetStart | None) -> Served:
     key = line.key()
     with err.status("looking at the nodes") as spinner:
         launch = line.launch()
-        planned = make_plan(line.loaded, launch)
+        planned = warned(make_plan(line.loaded, launch))
         if start is not None and launch is not None and launch.nccl is not None:
             start.watch_nccl(planned, launch.nccl)
         spinner.update(f"examining and starting {len(planned.ranks)} ranks")

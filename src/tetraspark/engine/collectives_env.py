@@ -3,6 +3,14 @@
 TRANSPORT = "TETRASPARK_TRANSPORT"
 """`shm`; absent when the engine keeps its own transport. From the site's `transport`."""
 
+MAX_TWO_SHOT = "TETRASPARK_MAX_TWO_SHOT_BYTES"
+"""Largest all-reduce in two steps; 0 for none."""
+
+TWO_SHOT_FROM = "TETRASPARK_TWO_SHOT_FROM"
+"""Bytes from which an all-reduce goes in two steps, or `NEVER`."""
+
+NEVER = "never"
+
 LIMITS = (
     ("TETRASPARK_MAX_REDUCE_BYTES", "max_reduce_bytes", "max_reduce_bytes"),
     ("TETRASPARK_MAX_GATHER_BYTES", "max_gather_bytes", "max_gather_bytes"),

@@ -5,16 +5,23 @@ on its size and dtype alone, so all ranks route alike.
 """
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 import torch.distributed
 
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
-from tetraspark.engine.collectives_env import LIMITS, TRANSPORT
+from tetraspark.engine.collectives_env import (
+    LIMITS,
+    MAX_TWO_SHOT,
+    NEVER,
+    TRANSPORT,
+    TWO_SHOT_FROM,
+)
 
 
 def settings_from(env: Mapping[str, str]) -> Settings | None:
@@ -26,15 +33,30 @@ def settings_from(env: Mapping[str, str]) -> Settings | None:
         return None
     if env[TRANSPORT] != "shm":
         raise ValueError(f"{TRANSPORT}={env[TRANSPORT]}: wanted shm")
-    absent = [name for name, _, _ in LIMITS if name not in env]
+    wanted = (*(name for name, _, _ in LIMITS), MAX_TWO_SHOT, TWO_SHOT_FROM)
+    absent = [name for name in wanted if name not in env]
     if absent:
         raise ValueError(f"{', '.join(absent)}: not set, though {TRANSPORT} is")
     values: dict[str, Any] = {setting: int(env[name]) for name, _, setting in LIMITS}
+    values["max_two_shot_bytes"] = int(env[MAX_TWO_SHOT])
+    start = env[TWO_SHOT_FROM]
+    values["two_shot_from"] = None if start == NEVER else int(start)
     return Settings(**values)
 
 
+LEFT = "left to the engine"
+
+
+@dataclass
+class Routed:
+    """How many operations of one kind went one way, and the bytes of this rank's tensors."""
+
+    operations: int = 0
+    bytes: int = 0
+
+
 class Communicator:
-    """Carries the small collectives of one engine group (`GroupCoordinator`)."""
+    """Carries the collectives of one engine group (`GroupCoordinator`)."""
 
     def __init__(self, group: Any, settings: Settings) -> None:
         """Vote, connect and prove with the other ranks of `group`.
@@ -43,7 +65,7 @@ class Communicator:
         """
         self._engine = group
         self.settings = settings
-        self.routed: Counter[str] = Counter()
+        self.routed: dict[str, Routed] = {}
         self.group = Group.open(group.rank_in_group, group.world_size, self._exchange, settings)
 
     def _exchange(self, data: bytes) -> Sequence[bytes]:
@@ -56,15 +78,29 @@ class Communicator:
         return group is self._engine
 
     def reduces(self, tensor: torch.Tensor) -> bool:
-        """Tell whether an all-reduce of this tensor is carried; counts the answer."""
-        return self._counted("all_reduce", self.group.fits(tensor.nbytes, tensor.dtype))
+        """Tell whether an all-reduce of this tensor is carried; counts the answer.
+
+        By size and dtype alone, whether it is of a decode or of a prefill.
+        """
+        nbytes = tensor.nbytes
+        carried = self.group.fits(nbytes, tensor.dtype)
+        way = self.algorithm(nbytes) if carried else LEFT
+        return self._counted(f"all_reduce {way}", nbytes, carried)
+
+    def algorithm(self, nbytes: int) -> Algorithm:
+        """Return how an all-reduce of this size goes, if it is carried."""
+        return self.settings.algorithm_for(nbytes)
 
     def gathers(self, tensor: torch.Tensor) -> bool:
         """Tell whether an all-gather of this shard is carried; counts the answer."""
-        return self._counted("all_gather", self.group.fits_gather(tensor.nbytes))
+        nbytes = tensor.nbytes
+        carried = self.group.fits_gather(nbytes)
+        return self._counted("all_gather" if carried else f"all_gather {LEFT}", nbytes, carried)
 
-    def _counted(self, operation: str, carried: bool) -> bool:
-        self.routed[operation if carried else f"{operation} left to the engine"] += 1
+    def _counted(self, route: str, nbytes: int, carried: bool) -> bool:
+        counts = self.routed.setdefault(route, Routed())
+        counts.operations += 1
+        counts.bytes += nbytes
         return carried
 
     def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -90,7 +126,9 @@ class Communicator:
 
     def state(self) -> dict[str, Any]:
         """Return the group's state and what was routed, JSON-able."""
-        return {"routed": dict(self.routed), **self.group.state()}
+        # A copy first: this is asked from another thread than the one that counts.
+        routed = {route: asdict(counts) for route, counts in dict(self.routed).items()}
+        return {"routed": routed, **self.group.state()}
 
 
 def open_communicator(group: Any) -> Communicator | None:

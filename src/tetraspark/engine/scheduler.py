@@ -69,12 +69,16 @@ def around_all_reduce(original: Callable[[Any, Any], Any], group: Any, tensor: A
 def _print_route(group: Any, tensor: Any, route: str) -> None:
     global _first_all_reduce
     _first_all_reduce = False
+    ours = _ours(group)
     receipts.emit(
         "tp_all_reduce",
         rank=group.rank_in_group,
         world=group.world_size,
         route=route,
-        limit=communicator.settings.max_reduce_bytes if communicator else 0,
+        algorithm=ours.algorithm(tensor.nbytes) if ours and route == "shm" else None,
+        limit=ours.settings.max_reduce_bytes if ours else 0,
+        two_shot_limit=ours.settings.max_two_shot_bytes if ours else 0,
+        two_shot_from=ours.settings.two_shot_from if ours else None,
         dtype=str(tensor.dtype).removeprefix("torch."),
         shape=list(tensor.shape),
         bytes=tensor.nbytes,

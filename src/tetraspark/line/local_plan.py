@@ -1,14 +1,15 @@
 """The plan of a line on one CPU-only machine: every rank a node of its own, on loopback."""
 
 from tetraspark.engine.api_key import KEY_FILE
-from tetraspark.engine.collectives_env import LIMITS, TRANSPORT
 from tetraspark.engine.standins import path_of
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
+from tetraspark.line.collective_settings import collective_settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
+from tetraspark.line.tuned import NOT_TUNED, Tuned
 from tetraspark.site.engines import RELEASE
 from tetraspark.site.load import LoadedSite
 
@@ -20,8 +21,11 @@ SIZES = (
 )
 
 
-def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
-    """Compute the plan. Raises UsageError when this machine's engine is not the pinned one."""
+def local_plan(loaded: LoadedSite, inventory: Inventory, found: Tuned = NOT_TUNED) -> Plan:
+    """Compute the plan; `found` is what is stored for sizes that the site leaves to `tune`.
+
+    Raises UsageError when this machine's engine is not the pinned one.
+    """
     _require_engine(inventory)
     site = loaded.site
     port = site.api.port or inventory.ports[0]
@@ -31,7 +35,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         *_cpu_engine(loaded, inventory),
         *_plugin(loaded),
         *settings.told(),
-        *_collectives(loaded),
+        *collective_settings(loaded, found),
         *settings.extra(loaded),
     ]
     settings.refuse_conflicts(all_settings)
@@ -63,6 +67,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         transport=site.collectives.transport if site.collectives else "off",
         ranks=ranks,
         settings=tuple(all_settings),
+        warnings=() if found.warning is None else (found.warning,),
     )
 
 
@@ -130,18 +135,6 @@ def _cpu_engine(loaded: LoadedSite, inventory: Inventory) -> list[Setting]:
         reason = f"not installed here: {', '.join(inventory.standins)}"
         found.append(derived("env", "PYTHONPATH", path, reason, None))
     return found
-
-
-def _collectives(loaded: LoadedSite) -> list[Setting]:
-    """The transport and its limits, all of them, or nothing when the engine keeps its own."""
-    section = loaded.site.collectives
-    if section is None or section.transport == "off":
-        return []
-    names = [(TRANSPORT, "transport"), *((name, key) for name, key, _ in LIMITS)]
-    return [
-        Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
-        for name, key in names
-    ]
 
 
 def _plugin(loaded: LoadedSite) -> list[Setting]:

@@ -5,14 +5,17 @@ from tetraspark.line.fleet_plan import fleet_plan
 from tetraspark.line.launch import Launch
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.plan import Plan
+from tetraspark.line.tuned import tuned
 from tetraspark.site.load import LoadedSite
 
 
 def make_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
-    """Plan a line. A local line depends on this machine, a fleet's on its nodes at launch.
+    """Plan a line. A local line depends on this machine, its thresholds included, a fleet's on its
+    nodes at launch.
 
     Without `launch`, what depends on the nodes is named and has no value.
     """
     if loaded.site.kind == "local":
-        return local_plan(loaded, LocalRunner().inventory(len(loaded.site.nodes)))
+        inventory = LocalRunner().inventory(len(loaded.site.nodes))
+        return local_plan(loaded, inventory, tuned(loaded))
     return fleet_plan(loaded, launch)

@@ -7,6 +7,7 @@ by `serve`, which does nothing else than execute it.
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from tetraspark.errors import Problem
 from tetraspark.fleet.login import Login
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.site.origin import Origin
@@ -29,7 +30,8 @@ class Setting:
 @dataclass(frozen=True)
 class Plan:
     """A line: its ranks, its public address, the transport of its small collectives ("off": the
-    engine's own), every setting with its origin, and how the nodes of a fleet are reached.
+    engine's own), every setting with its origin, how the nodes of a fleet are reached, and what
+    whoever reads the plan has to know of it.
     """
 
     line: str
@@ -45,6 +47,7 @@ class Plan:
     ranks: tuple[RankCommand, ...]
     settings: tuple[Setting, ...]
     logins: tuple[Login, ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def url(self) -> str:

@@ -7,7 +7,6 @@ or its error in `result-RANK.json`. Exits 1 with an error.
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
@@ -23,6 +22,7 @@ from tetraspark.collectives.settings import Settings
 from tetraspark.measure.collectives import Bench, Samples
 from tetraspark.measure.contestant import Contestant, ours, rival
 from tetraspark.measure.oracle import DTYPES, Answer, gathered, rotated, shards, summed
+from tetraspark.measure.rank_result import leave
 
 LIMIT_S = 60.0
 """A collective, ours or a rival's, that takes longer is a failure."""
@@ -150,17 +150,8 @@ def run(folder: Path, rank: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Return the exit code; the result is a file, since libraries write to stdout as they like."""
-    folder, rank = Path(sys.argv[1]), int(sys.argv[2])
-    try:
-        found, code = run(folder, rank), 0
-    except Exception as error:
-        traceback.print_exc()
-        found, code = {"error": f"{type(error).__name__}: {error}"}, 1
-    partial = folder / f"partial-{rank}"
-    partial.write_text(json.dumps(found))
-    partial.rename(folder / f"result-{rank}.json")
-    return code
+    """Return the exit code."""
+    return leave(run)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ from tetraspark.line.stop import stop
 from tetraspark.site.load import LoadedSite
 
 
-def require_idle(plan: Plan, runner: Runner, store: RunStore) -> None:
+def require_idle(line: str, runner: Runner, store: RunStore) -> None:
     """Raise RunError when the line is being served: a measurement would end it."""
     there = runner.present(store.root)
     if there.running:
-        raise served_already(plan.line, there, runner.unit)
+        raise served_already(line, there, runner.unit)
 
 
 @contextlib.contextmanager

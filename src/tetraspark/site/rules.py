@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tetraspark.site.collectives import two_shot_findings
 from tetraspark.site.credentials import credential_findings
 from tetraspark.site.engines import engine_of
 from tetraspark.site.environment import env_findings, env_warnings
@@ -32,6 +33,7 @@ def cross_check(document: Document) -> list[Finding]:
         _ssh,
         _speed,
         open_api,
+        two_shot_findings,
     )
     found = [finding for rule in rules for finding in rule(document)]
     found += [*image_findings(document), *split_findings(document)]

@@ -160,8 +160,8 @@ def start() -> dict[str, Any]:
 def transport() -> dict[str, Any]:
     """Return a report of the transport on and off."""
     samples = (
-        TransportSample("shm", (40.0, 41.0, 39.0), 0.1),
-        TransportSample("off", (15.0, 14.0, 16.0), 0.1),
+        TransportSample("shm", (40.0, 41.0, 39.0), (400.0,), 0.1, "Hello"),
+        TransportSample("off", (15.0, 14.0, 16.0), (90.0,), 0.1, "Hello"),
     )
     return dict(TransportReport("local", 4, 2, 64, samples).as_dict())
 
