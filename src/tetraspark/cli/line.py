@@ -25,6 +25,9 @@ SitePath = Annotated[
     Path,
     typer.Option("--site", envvar="TETRASPARK_SITE", help="Site file of the line."),
 ]
+LineName = Annotated[
+    str | None, typer.Option("--line", help="Name of the line, when its site is no use.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, do nothing.")]
 DEFAULT_SITE = Path("site.toml")
@@ -77,7 +80,13 @@ def open_line(path: Path) -> Iterator[OpenLine]:
     Raises UsageError for a site that cannot be used, or whose name is taken by the live line of
     another site file.
     """
-    loaded = _load(path)
+    with open_loaded(_load(path)) as line:
+        yield line
+
+
+@contextlib.contextmanager
+def open_loaded(loaded: LoadedSite) -> Iterator[OpenLine]:
+    """Do the same for a site that is loaded already."""
     if loaded.site.kind == "local":
         yield _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
         return
@@ -100,6 +109,21 @@ def open_local_line(path: Path) -> OpenLine:
             )
         )
     return _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
+
+
+def store_of(site: Path, line: str | None) -> RunStore:
+    """Return the runs of the line of a name, or else of a site.
+
+    Raises UsageError for a name that no line was served by, and for a site that cannot be used.
+    """
+    if line is None:
+        return RunStore(_load(site).site.name)
+    store = RunStore(line)
+    if line and "/" not in line and store.latest() is not None:
+        return store
+    served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
+    wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
+    raise UsageError(Problem("--line", f"no line {line!r}", wanted))
 
 
 @contextlib.contextmanager

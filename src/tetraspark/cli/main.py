@@ -25,8 +25,10 @@ from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.quality import quality
+from tetraspark.cli.receipts import receipts
 from tetraspark.cli.report import report
 from tetraspark.cli.ring import ring
+from tetraspark.cli.rollback import rollback
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.soak import soak
@@ -78,6 +80,7 @@ VERBS = (
     soak,
     quality,
     report,
+    rollback,
 )
 for verb in VERBS:
     app.command()(verb)
@@ -89,6 +92,7 @@ GROUPS = {
     "weights": weights,
     "fabric": fabric,
     "ring": ring,
+    "receipts": receipts,
 }
 for name, group in GROUPS.items():
     app.add_typer(group, name=name)
