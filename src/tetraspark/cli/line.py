@@ -15,8 +15,8 @@ from tetraspark.fleet.local import LocalRunner
 from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.runner import Runner
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.line.api import read_key
 from tetraspark.line.fleet_launch import launch_of
+from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import LoadedSite, load_site
@@ -55,8 +55,8 @@ class OpenLine:
 
     def key(self) -> str | None:
         """Return the API key. Raises UsageError for a file that cannot be trusted."""
-        file = self.loaded.site.api.key_file
-        return None if file is None else read_key(self.loaded.resolve(file, "api.key_file"))
+        file = key_file_of(self.loaded)
+        return None if file is None else read_key(file)
 
     def run(self) -> tuple[Run, dict[str, Any]]:
         """Return the newest run and its plan. Raises UsageError when there is none."""

@@ -35,6 +35,7 @@ from tetraspark.cli.soak import soak
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
 from tetraspark.cli.support_bundle import support_bundle
+from tetraspark.cli.units import units
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -81,6 +82,7 @@ VERBS = (
     quality,
     report,
     rollback,
+    units,
 )
 for verb in VERBS:
     app.command()(verb)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tetraspark.engine.api_key import KEY_FILE
+
 LOOKED_UP = (
     "free on this machine",
     "cores of this machine",
@@ -19,6 +21,9 @@ def planned(plan: Mapping[str, Any], derived_only: bool = False) -> dict[str, st
     found: dict[str, str] = {}
     for one in plan["settings"]:
         origin = one["origin"]
+        if one["name"] == KEY_FILE:
+            # The site names the key file; in a unit it is the unit's copy.
+            continue
         if origin["where"].startswith(LOOKED_UP) or (derived_only and origin["kind"] == "file"):
             continue
         name = one["name"] if one["rank"] is None else f"{one['name']} of rank {one['rank']}"
