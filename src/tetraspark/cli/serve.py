@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.status import Status as Spinner
 
 from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line
-from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.cli.output import err, out, print_json, print_news, print_problems
 from tetraspark.cli.plan import print_plan
 from tetraspark.cli.receipt_taker import ReceiptTaker
 from tetraspark.doctor.choice import listed
@@ -57,15 +57,11 @@ def serve(
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
     """Return what there is to do on a fleet's nodes. Raises UsageError for names of no check."""
     if line.nodes is not None:
-        return FleetStart(line.loaded, line.nodes, despite, _tell, _warn)
+        return FleetStart(line.loaded, line.nodes, despite, print_news, _warn)
     if despite:
         wanted = "a fleet: a local line is started without a doctor"
         raise UsageError(Problem(DESPITE, "given for a local line", wanted, "leave it out"))
     return None
-
-
-def _tell(text: str) -> None:
-    err.print(shown(text), markup=False)
 
 
 def _warn(problem: Problem) -> None:
@@ -123,7 +119,7 @@ def _observer(spinner: Spinner) -> Callable[[Progress], None]:
             spinner.update(escape(text))
         elif progress.seconds >= shown.get(progress.phase, 0.0):
             shown[progress.phase] = progress.seconds + NEWS_SECONDS
-            err.print(text, markup=False)
+            print_news(text)
 
     return observe
 
