@@ -34,7 +34,7 @@ KNOWN = (
     r"sglang \S+ has requirement (torch|sentencepiece)==\S+, but you have .*",
 )
 """What pip check finds in the environment as it is meant to be."""
-PIP_AUDIT = "pip-audit==2.9.0"
+PIP_AUDIT = "pip-audit==2.10.1"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,7 +15,8 @@ SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
 SWAPS = {
-    "port = 30000": 'port = 0\nkey_file = "key"',
+    # A comment may hold what no value may.
+    "port = 30000": f'port = 0\nkey_file = "key"  # not to be copied: {KEY}',
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
 }
 

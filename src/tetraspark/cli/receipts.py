@@ -66,7 +66,7 @@ def show(
 @receipts.command()
 def diff(
     a: Annotated[
-        str | None, typer.Argument(help="The earlier one; if absent, the last good one before B.")
+        str | None, typer.Argument(help="The earlier one; the one before B if absent.")
     ] = None,
     b: Annotated[str | None, typer.Argument(help="The later one; the newest if absent.")] = None,
     site: SitePath = DEFAULT_SITE,
@@ -76,10 +76,7 @@ def diff(
     """Say what changed between two receipts."""
     store = _store(site, line)
     later = _newest(store) if b is None else store.find(b)
-    earlier = store.good_before(later) if a is None else store.find(a)
-    if earlier is None:
-        seen, fix = f"{later} is the first one", "tetraspark receipts list"
-        raise UsageError(Problem(str(store.folder), seen, "two receipts", fix))
+    earlier = _before(store, later) if a is None else store.find(a)
     found = changes(store.read(earlier), store.read(later))
     if json:
         told = [one.as_dict() for one in found]
@@ -98,6 +95,14 @@ def _newest(store: ReceiptStore) -> str:
         return ids[-1]
     fix = "tetraspark serve leaves one of every line that becomes ready"
     raise UsageError(Problem(str(store.folder), "no receipt", "one at least", fix))
+
+
+def _before(store: ReceiptStore, id: str) -> str:
+    earlier = [one for one in store.ids() if one < id]
+    if earlier:
+        return earlier[-1]
+    fix = "tetraspark receipts list"
+    raise UsageError(Problem(str(store.folder), f"{id} is the first one", "two receipts", fix))
 
 
 def _readable(store: ReceiptStore) -> tuple[list[ServeReceipt], list[Problem]]:
