@@ -81,7 +81,10 @@ def test_the_line_serves_stops_and_never_loops(loaded: LoadedSite) -> None:
     assert words(service["ExecStart"][0]) == [*head, "serve", "--replace", "--site", site]
     assert words(service["ExecStop"][0]) == [*head, "stop", "--site", site]
     assert (service["Type"], service["RemainAfterExit"]) == (["oneshot"], ["yes"])
-    assert words(service["Environment"][0]) == [f"TETRASPARK_STATE=/{ODD}"]
+    assert [words(one) for one in service["Environment"]] == [
+        ["TETRASPARK_WATCHED_BY=tetraspark-local-watch.service"],
+        [f"TETRASPARK_STATE=/{ODD}"],
+    ]
     name, _, path = service["LoadCredential"][0].partition(":")
     assert (name, resolved(path)) == ("tetraspark-api-key", str(loaded.path.with_name("key")))
     assert service["User"] == ["alice"]
@@ -110,6 +113,9 @@ def test_the_watch_begins_and_ends_with_the_line(loaded: LoadedSite) -> None:
     assert words(service["ExecStart"][0]) == [":/p", "-m", "tetraspark", "watch", "--site", site]
     burst, pause = int(unit["StartLimitBurst"][0]), int(service["RestartSec"][0])
     assert int(unit["StartLimitIntervalSec"][0]) > 2 * burst * pause
+    # It ends after it has started the line again, whose ranks are then its children.
+    assert (service["Restart"], service["KillMode"]) == (["always"], ["process"])
+    assert f"TETRASPARK_WATCHED_BY={watch.name}" in service["Environment"]
 
 
 def test_a_users_own_units_ask_for_nothing_that_needs_root(loaded: LoadedSite) -> None:
@@ -173,6 +179,7 @@ def test_systemd_reads_the_words_that_were_meant(loaded: LoadedSite, tmp_path: P
     assert len(commands) == 2, done.stderr
     assert commands[0] == f'/p -m tetraspark serve --replace --site "{shown}"'
     assert f"Environment: TETRASPARK_STATE=/{ODD}" in told
+    assert "Environment: TETRASPARK_WATCHED_BY=tetraspark-local-watch.service" in told
 
 
 def test_the_verb_prints_writes_and_overwrites_only_its_own(

@@ -18,6 +18,8 @@ STARTS = 3
 RESTART_SECONDS = 30
 LOOKING_SECONDS = 300
 """What a start may take beside its phases: looks at the nodes, page cache given back."""
+WATCHED_BY = "TETRASPARK_WATCHED_BY"
+"""Names the unit that watches the line, to a `serve` that would else start a watch of its own."""
 WATCH_STARTS = 5
 WATCH_RESTART_SECONDS = 10
 WATCH_INTERVAL_SECONDS = 600
@@ -69,7 +71,7 @@ def units_of(loaded: LoadedSite, service: Service) -> tuple[UnitFile, UnitFile]:
     line, watch = f"{name}.service", f"{name}-watch.service"
     return (
         UnitFile(line, _text(_line(loaded, service, watch))),
-        UnitFile(watch, _text(_watch(loaded, service, line))),
+        UnitFile(watch, _text(_watch(loaded, service, line, watch))),
     )
 
 
@@ -97,6 +99,7 @@ def _line(loaded: LoadedSite, service: Service, watch: str) -> list[str]:
         "Type=oneshot",
         "RemainAfterExit=yes",
         f"ExecStart={_command(loaded, service, 'serve', '--replace')}",
+        f"Environment={WATCHED_BY}={watch}",
         f"ExecStop={_command(loaded, service, 'stop')}",
         f"TimeoutStartSec={start}",
         f"TimeoutStopSec={stop}",
@@ -111,7 +114,7 @@ def _line(loaded: LoadedSite, service: Service, watch: str) -> list[str]:
     ]
 
 
-def _watch(loaded: LoadedSite, service: Service, line: str) -> list[str]:
+def _watch(loaded: LoadedSite, service: Service, line: str, own: str) -> list[str]:
     return [
         "[Unit]",
         f"Description=watch of tetraspark line {loaded.site.name}",
@@ -122,8 +125,11 @@ def _watch(loaded: LoadedSite, service: Service, line: str) -> list[str]:
         "",
         "[Service]",
         "Type=exec",
+        f"Environment={WATCHED_BY}={own}",
         f"ExecStart={_command(loaded, service, 'watch')}",
-        "Restart=on-failure",
+        # A watch that has started the line again ends; ranks of this machine must outlive it.
+        "Restart=always",
+        "KillMode=process",
         f"RestartSec={WATCH_RESTART_SECONDS}",
         "RestartPreventExitStatus=2",
         *_common(loaded, service),
