@@ -178,13 +178,15 @@ def is_known(line: str) -> bool:
 
 def advisories() -> int:
     """Ask for advisories about every pin; return pip-audit's exit code."""
-    tool = Path(sys.prefix).with_name("pip-audit")
+    tool = Path(sys.prefix) / "pip-audit"
     python = tool / "bin" / "python"
     if not (tool / "bin" / "pip-audit").exists():
         subprocess.run([sys.executable, "-m", "venv", str(tool)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", PIP_AUDIT], check=True)
     words = [word for lock in sorted(REQUIREMENTS.glob("*.lock")) for word in ("-r", str(lock))]
-    argv = [str(tool / "bin" / "pip-audit"), "--disable-pip", "--require-hashes", *words]
+    # Strict: a package that the database does not know was not audited.
+    options = ("--strict", "--disable-pip", "--require-hashes")
+    argv = [str(tool / "bin" / "pip-audit"), *options, *words]
     return subprocess.run(argv, check=False).returncode
 
 

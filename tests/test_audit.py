@@ -1,12 +1,14 @@
 """The audit of dependencies fails for a requirement that is not pinned or has no hash."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from scripts import audit, environment
-from tests.serving import ROOT
+from tests.serving import ROOT, without_make
 
 HASH = "0" * 64
 
@@ -120,3 +122,9 @@ def test_a_changed_lock_makes_the_environment_anew(
     with (copied / "test.lock").open("a") as lock:
         lock.write("#\n")
     assert environment.fingerprint(["test"]) != before
+
+
+def test_make_audit_asks_for_advisories() -> None:
+    make = ["make", "-n", "audit", f"PYTHON={sys.executable}"]
+    told = subprocess.run(make, cwd=ROOT, env=without_make(), capture_output=True, check=True)
+    assert told.stdout.decode().splitlines()[-1].endswith("scripts/audit.py --advisories")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving import COMMAND, ROOT, Command
+from tests.serving import COMMAND, ROOT, Command, without_make
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGE = (ROOT / "docs" / "operations.md").read_text()
@@ -89,9 +89,10 @@ def test_the_length_of_a_soak_is_given_once(tmp_path: Path) -> None:
 
 def test_make_soak_runs_what_the_page_says() -> None:
     make = ["make", "-n", "soak", f"PYTHON={sys.executable}"]
-    told = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    env = without_make()
+    done = subprocess.run(make, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     command = next(one for one in PAGE.splitlines() if "--hours 1 " in one)
-    assert command.removeprefix("tetraspark ") in told.splitlines()[-1].replace("'", "")
+    assert command.removeprefix("tetraspark ") in done.stdout.splitlines()[-1].replace("'", "")
 
 
 def test_the_commands_of_the_security_page(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -144,23 +146,27 @@ def test_systemd_finds_nothing_wrong(loaded: LoadedSite, tmp_path: Path, login: 
     assert "onesot" in wrong.stderr
 
 
-def test_systemd_reads_the_words_that_were_meant(loaded: LoadedSite, tmp_path: Path) -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every login can enter: pytest's own are its owner's alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_systemd_reads_the_words_that_were_meant(loaded: LoadedSite, open_folder: Path) -> None:
     """A manager that only tells what it loaded; it must not be root, and needs some targets."""
     need(MANAGER.exists(), str(MANAGER))
     nobody = pwd.getpwnam("nobody")
-    folder = tmp_path / "units"
+    folder, runtime = open_folder / "units", open_folder / "runtime"
     folder.mkdir()
+    runtime.mkdir()
+    runtime.chmod(0o777)
     for name in ("basic", "default", "shutdown", "sysinit"):
         (folder / f"{name}.target").write_text("[Unit]\nDescription=stand-in\n")
     line, _ = rendered(loaded)
     (folder / line.name).write_text(line.text)
-    for one in (folder, *folder.parents):
-        if one.owner() == pwd.getpwuid(os.getuid()).pw_name and os.getuid() == 0:
-            one.chmod(one.stat().st_mode | 0o055)
     argv = [str(MANAGER), "--test", "--user", "--no-pager", f"--unit={line.name}"]
-    runtime = tmp_path / "runtime"
-    runtime.mkdir()
-    runtime.chmod(0o777)
     env = {"XDG_RUNTIME_DIR": str(runtime), "SYSTEMD_UNIT_PATH": str(folder), "PATH": "/usr/bin"}
     switch = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     done = subprocess.run(

@@ -99,10 +99,10 @@ def start_line(
                 _observer(spinner),
                 fleet=start,
             )
-            receipt.keep(served)
     except KeyboardInterrupt:
         err.print("interrupted: every rank of this start has been stopped")
         raise typer.Exit(130) from None
+    receipt.keep(served)
     return served
 
 
