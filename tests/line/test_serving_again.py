@@ -14,6 +14,7 @@ import pytest
 from tests.line.conftest import KEY, LIMIT
 from tests.line.test_operations_page import block_of, run_block
 from tests.serving import Command, files_with
+from tetraspark.receipts.changes import changes
 from tetraspark.receipts.store import ReceiptStore
 
 pytestmark = pytest.mark.engine
@@ -50,7 +51,10 @@ def test_its_receipt_names_what_it_went_back_to(
     first, second = (store.read(id) for id in store.ids())
     assert (first.id, second.rollback_of) == (served["run"], served["run"])
     assert (second.site_text, second.site_sha256) == (first.site_text, first.site_sha256)
-    assert f"from {first.id} to {second.id}: 0 changes" in again.stdout
+    assert f"from {first.id} to {second.id}: " in again.stdout
+    # A commit may come between the two starts, and whatever else this machine does.
+    passing = ("idle memory", "revision")
+    assert [str(one) for one in changes(first, second) if one.what not in passing] == []
     assert files_with(state(line), KEY) == []
 
 
