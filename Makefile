@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SITE ?= sites/local.toml
 PYTEST_ARGS ?=
+SOAK_ARGS ?= --streams 4 --max-tokens 64 --prefill 1k
 
 # one word for the shell, whatever is in it
 quoted = '$(subst ','\'',$(1))'
@@ -10,7 +11,7 @@ BIN = $(VENV)/bin
 TETRASPARK = $(call quoted,$(BIN)/tetraspark)
 ENVIRONMENT = $(PYTHON) scripts/environment.py --venv $(call quoted,$(VENV))
 
-.PHONY: serve stop status test lint environment
+.PHONY: serve stop status test lint environment audit soak
 
 serve: environment
 	@$(TETRASPARK) serve --site $(call quoted,$(SITE))
@@ -23,6 +24,15 @@ status: environment
 
 environment:
 	@$(ENVIRONMENT)
+
+# An hour on the line that is being served; docs/operations.md has what it says.
+soak: environment
+	@$(TETRASPARK) soak --site $(call quoted,$(SITE)) --hours 1 $(SOAK_ARGS)
+
+# Needs the network: advisories about every pin. The tests check the rest without it.
+audit:
+	@$(ENVIRONMENT) --test
+	@$(call quoted,$(BIN)/python) scripts/audit.py --advisories
 
 lint:
 	@$(ENVIRONMENT) --test

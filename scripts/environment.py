@@ -2,9 +2,10 @@
 
 Usage: python3 scripts/environment.py [--venv .venv] [--test]
 
-Installs, in this order: torch (a CPU build where the index offers one), the pinned list,
-SGLang without its dependencies, this project, and with --test the tools of the checks. A second
-run finds its stamp and returns at once. Needs the standard library only, and no newer syntax than
+Installs, in this order: the pinned list, torch (a CPU build where the index offers one), SGLang
+without its dependencies, this project, and with --test the tools of the checks. Of each file but
+torch's, which may come from an index of yours, pip compares the hash. A second run finds its
+stamp and returns at once. Needs the standard library only, and no newer syntax than
 Python 3.7 has: an old Python must be able to say what is wanted in its place.
 
 Settings, all optional:
@@ -126,14 +127,20 @@ def steps(venv: Path, parts: list[str]) -> list[tuple[str, list[str]]]:
     """Return the installs as (title, pip arguments); pip skips what is there already."""
     listed = str(REQUIREMENTS / "engine.txt")
     todo = [
+        # Before torch: what it needs is there then, with its hash.
+        ("pinned list (about 110 MB)", locked("engine")),
         ("torch", ["-c", listed, *torch_arguments(venv)]),
-        ("pinned list (about 110 MB)", ["--no-deps", "-r", listed]),
-        ("sglang", ["--no-deps", "-r", str(REQUIREMENTS / "sglang.txt")]),
+        ("sglang", locked("sglang")),
         ("tetraspark", ["--no-deps", "--no-build-isolation", "-e", str(ROOT)]),
     ]
     if "test" in parts:
-        todo.append(("tools of the checks", ["--no-deps", "-r", str(REQUIREMENTS / "test.txt")]))
+        todo.append(("tools of the checks", locked("test")))
     return todo
+
+
+def locked(part: str) -> list[str]:
+    """Return the arguments that install a list, each file by its hash."""
+    return ["--no-deps", "--require-hashes", "-r", str(REQUIREMENTS / f"{part}.lock")]
 
 
 def fingerprint(parts: list[str]) -> dict[str, str]:
@@ -141,12 +148,13 @@ def fingerprint(parts: list[str]) -> dict[str, str]:
     torch = [os.environ.get(f"TETRASPARK_TORCH{name}") for name in ("", "_INDEX")]
     common = f"{sys.version_info[:2]} {torch} {ROOT}"
     common += (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return {
-        part: hashlib.sha256(
-            (common + (REQUIREMENTS / f"{part}.txt").read_text(encoding="utf-8")).encode()
-        ).hexdigest()
-        for part in parts
-    }
+    return {part: hashlib.sha256((common + listing(part)).encode()).hexdigest() for part in parts}
+
+
+def listing(part: str) -> str:
+    """Return the texts of a list: its pins, and their hashes where it has a lock."""
+    files = [REQUIREMENTS / f"{part}.txt", REQUIREMENTS / f"{part}.lock"]
+    return "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
 
 def read_stamp(stamp: Path) -> dict[str, str]:

@@ -83,3 +83,11 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
             return True
         time.sleep(0.2)
     return False
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    """Return the files below a folder that hold a text."""
+    data = text.encode()
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files, f"nothing below {folder}"
+    return [str(file) for file in files if data in file.read_bytes()]

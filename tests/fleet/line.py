@@ -81,9 +81,12 @@ stop_seconds = 5
 """
 
 
-def give_image(fleet: Fleet) -> None:
-    """Put the image onto every node, pulled from the fleet's own registry."""
-    more = {f"{ENGINE_TREE}/sglang/launch_server.py": STAND_IN.read_text()}
+def give_image(fleet: Fleet, engine: str | None = None) -> None:
+    """Put the image onto every node, pulled from the fleet's own registry.
+
+    `engine` is the program in place of the stand-in.
+    """
+    more = {f"{ENGINE_TREE}/sglang/launch_server.py": engine or STAND_IN.read_text()}
     labels = {"tetraspark.recipe": "release", "tetraspark.base": BASE}
     digest = make_base(fleet.registry, NAME, more=more, labels=labels)
 

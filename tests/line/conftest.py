@@ -16,7 +16,8 @@ KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
 TWO_SHOT_LIMIT = 1 << 16
 SWAPS = {
-    "port = 30000": 'port = 0\nkey_file = "key"',
+    # A comment may hold what no value may.
+    "port = 30000": f'port = 0\nkey_file = "key"  # not to be copied: {KEY}',
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\n'
     f"max_two_shot_bytes = {TWO_SHOT_LIMIT}",
 }

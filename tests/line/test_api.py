@@ -8,7 +8,8 @@ from typing import ClassVar
 import pytest
 
 from tetraspark.errors import RunError, UsageError
-from tetraspark.line.api import Api, _pieces, read_key
+from tetraspark.line.api import Api, _pieces
+from tetraspark.line.key_file import read_key
 from tetraspark.line.smoke import smoke
 from tetraspark.site.schema import Canary
 
@@ -111,7 +112,9 @@ def test_pieces_of_a_stream() -> None:
         ("", 0o600, "no key that a header"),
         ("a b", 0o600, "no key that a header"),
         ("schlüssel", 0o600, "no key that a header"),
-        (None, 0, "not readable"),
+        (None, 0, "no such file"),
+        ("k", 0o620, "chmod 600"),
+        ("k", 0o604, "mode 604"),
     ],
 )
 def test_a_key_file_that_cannot_be_trusted(

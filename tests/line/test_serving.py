@@ -1,6 +1,6 @@
 """One line, served by the real engine on four ranks, from start to a killed rank and stop.
 
-The last to use it: what comes after finds no line.
+The last to use it as it is: what comes after finds no line (test_serving_again.py).
 """
 
 import json

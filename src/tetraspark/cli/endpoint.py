@@ -11,7 +11,8 @@ import typer
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
 from tetraspark.cli.report_file import check_writable
 from tetraspark.errors import Problem, RunError, UsageError
-from tetraspark.line.api import Api, api_of, read_key
+from tetraspark.line.api import Api, api_of
+from tetraspark.line.key_file import read_key
 from tetraspark.measure.endpoint import Endpoint
 from tetraspark.measure.secret import without_key
 

@@ -15,8 +15,8 @@ from tetraspark.fleet.local import LocalRunner
 from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.runner import Runner
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.line.api import read_key
 from tetraspark.line.fleet_launch import launch_of
+from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore
@@ -25,6 +25,9 @@ from tetraspark.site.load import LoadedSite, load_site
 SitePath = Annotated[
     Path,
     typer.Option("--site", envvar="TETRASPARK_SITE", help="Site file of the line."),
+]
+LineName = Annotated[
+    str | None, typer.Option("--line", help="Name of the line, when its site is no use.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, do nothing.")]
@@ -53,8 +56,8 @@ class OpenLine:
 
     def key(self) -> str | None:
         """Return the API key. Raises UsageError for a file that cannot be trusted."""
-        file = self.loaded.site.api.key_file
-        return None if file is None else read_key(self.loaded.resolve(file, "api.key_file"))
+        file = key_file_of(self.loaded)
+        return None if file is None else read_key(file)
 
     def run(self) -> tuple[Run, dict[str, Any]]:
         """Return the newest run and its plan. Raises UsageError when there is none."""
@@ -84,7 +87,13 @@ def open_line(path: Path) -> Iterator[OpenLine]:
     Raises UsageError for a site that cannot be used, or whose name is taken by the live line of
     another site file.
     """
-    loaded = _load(path)
+    with open_loaded(_load(path)) as line:
+        yield line
+
+
+@contextlib.contextmanager
+def open_loaded(loaded: LoadedSite) -> Iterator[OpenLine]:
+    """Do the same for a site that is loaded already."""
     if loaded.site.kind == "local":
         yield _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
         return
@@ -107,6 +116,21 @@ def open_local_line(path: Path) -> OpenLine:
             )
         )
     return _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
+
+
+def store_of(site: Path, line: str | None) -> RunStore:
+    """Return the runs of the line of a name, or else of a site.
+
+    Raises UsageError for a name that no line was served by, and for a site that cannot be used.
+    """
+    if line is None:
+        return RunStore(_load(site).site.name)
+    store = RunStore(line)
+    if line and "/" not in line and store.latest() is not None:
+        return store
+    served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
+    wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
+    raise UsageError(Problem("--line", f"no line {line!r}", wanted))
 
 
 @contextlib.contextmanager

@@ -25,8 +25,10 @@ from tetraspark.cli.pack import pack
 from tetraspark.cli.plan import plan
 from tetraspark.cli.qualify import qualify
 from tetraspark.cli.quality import quality
+from tetraspark.cli.receipts import receipts
 from tetraspark.cli.report import report
 from tetraspark.cli.ring import ring
+from tetraspark.cli.rollback import rollback
 from tetraspark.cli.serve import serve
 from tetraspark.cli.smoke import smoke
 from tetraspark.cli.soak import soak
@@ -34,6 +36,7 @@ from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
 from tetraspark.cli.support_bundle import support_bundle
 from tetraspark.cli.tune import tune
+from tetraspark.cli.units import units
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -80,6 +83,8 @@ VERBS = (
     quality,
     report,
     tune,
+    rollback,
+    units,
 )
 for verb in VERBS:
     app.command()(verb)
@@ -91,6 +96,7 @@ GROUPS = {
     "weights": weights,
     "fabric": fabric,
     "ring": ring,
+    "receipts": receipts,
 }
 for name, group in GROUPS.items():
     app.add_typer(group, name=name)

@@ -11,6 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from tetraspark.cli.journal import entry, is_journal, problem_entry
 from tetraspark.errors import Problem
 from tetraspark.fleet.plain import CONTROL
 
@@ -22,8 +23,17 @@ def _console(stderr: bool) -> Console:
     stream: TextIO | None = sys.stderr if stderr else sys.stdout
     terminal = stream is not None and stream.isatty()
     width = None if terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
+    # Whatever FORCE_COLOR says, the journal gets none; elsewhere rich decides.
+    forced = False if is_journal(stream) else None
     # Without emoji: an image called `line:ring: ...` is no jewellery.
-    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width)
+    return Console(
+        stderr=stderr,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+        width=width,
+        force_terminal=forced,
+    )
 
 
 out = _console(stderr=False)
@@ -52,9 +62,20 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
 
 
+def print_news(text: str) -> None:
+    """Print one line about what goes on to stderr; `text` may be of somebody else's."""
+    if is_journal(sys.stderr):
+        err.print(entry(text), markup=False)
+    else:
+        err.print(shown(text), markup=False)
+
+
 def print_problems(problems: Iterable[Problem], word: str = "error", style: str = "red") -> None:
     """Print problems to stderr, each as what was seen, what was wanted and what to do."""
     for problem in problems:
+        if is_journal(sys.stderr):
+            err.print(problem_entry(problem, word), markup=False)
+            continue
         err.print(Text.assemble((f"{word}: ", f"bold {style}"), (shown(problem.where), "bold")))
         for label, text in (
             ("seen", problem.seen),

@@ -8,13 +8,15 @@ from rich.markup import escape
 from rich.status import Status as Spinner
 
 from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, OpenLine, SitePath, open_line, warned
-from tetraspark.cli.output import err, out, print_json, print_problems, shown
+from tetraspark.cli.output import err, out, print_json, print_news, print_problems
 from tetraspark.cli.plan import print_plan
+from tetraspark.cli.receipt_taker import ReceiptTaker
 from tetraspark.doctor.choice import listed
 from tetraspark.errors import Problem, UsageError
 from tetraspark.line.fleet_preflight import DESPITE
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.make_plan import make_plan
+from tetraspark.line.plan import Plan
 from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
@@ -40,58 +42,68 @@ def serve(
 ) -> None:
     """Start every rank, wait for the proof that the line serves, and leave it running."""
     with open_line(site) as line:
-        start = _fleet_start(line, listed(despite or ()))
+        start = fleet_start(line, listed(despite or ()))
         if dry_run:
             planned = warned(make_plan(line.loaded, line.launch()))
             print_json(planned.as_dict()) if json else print_plan(planned)
             return
-        try:
-            served = _serve(line, replace, start)
-        except KeyboardInterrupt:
-            err.print("interrupted: every rank of this start has been stopped")
-            raise typer.Exit(130) from None
+        served = start_line(line, replace, start)
         if json:
             print_json(served.as_dict())
         else:
-            _print_served(served, line.loaded.site.model.canary.prompt, str(site))
+            print_served(served, line.loaded.site.model.canary.prompt, str(site))
 
 
-def _fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
+def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
     """Return what there is to do on a fleet's nodes. Raises UsageError for names of no check."""
     if line.nodes is not None:
-        return FleetStart(line.loaded, line.nodes, despite, _tell, _warn)
+        return FleetStart(line.loaded, line.nodes, despite, print_news, _warn)
     if despite:
         wanted = "a fleet: a local line is started without a doctor"
         raise UsageError(Problem(DESPITE, "given for a local line", wanted, "leave it out"))
     return None
 
 
-def _tell(text: str) -> None:
-    err.print(shown(text), markup=False)
-
-
 def _warn(problem: Problem) -> None:
     print_problems((problem,), "warning", "yellow")
 
 
-def _serve(line: OpenLine, replace: bool, start: FleetStart | None) -> Served:
+def start_line(
+    line: OpenLine,
+    replace: bool,
+    start: FleetStart | None,
+    rollback_of: str | None = None,
+    accept: Callable[[Plan], None] = lambda planned: None,
+) -> Served:
+    """Start a line, wait for its proof, and keep its receipt.
+
+    `accept` sees the plan before anything is done, and raises what is wrong with it.
+    """
     key = line.key()
-    with err.status("looking at the nodes") as spinner:
-        launch = line.launch()
-        planned = warned(make_plan(line.loaded, launch))
-        if start is not None and launch is not None and launch.nccl is not None:
-            start.watch_nccl(planned, launch.nccl)
-        spinner.update(f"examining and starting {len(planned.ranks)} ranks")
-        return serve_line(
-            line.loaded,
-            planned,
-            key,
-            line.runner,
-            line.store,
-            replace,
-            _observer(spinner),
-            fleet=start,
-        )
+    try:
+        with err.status("looking at the nodes") as spinner:
+            launch = line.launch()
+            planned = warned(make_plan(line.loaded, launch))
+            accept(planned)
+            if start is not None and launch is not None and launch.nccl is not None:
+                start.watch_nccl(planned, launch.nccl)
+            receipt = ReceiptTaker(line, start, key, rollback_of)
+            spinner.update(f"examining and starting {len(planned.ranks)} ranks")
+            served = serve_line(
+                line.loaded,
+                planned,
+                key,
+                line.runner,
+                line.store,
+                replace,
+                _observer(spinner),
+                fleet=start,
+            )
+    except KeyboardInterrupt:
+        err.print("interrupted: every rank of this start has been stopped")
+        raise typer.Exit(130) from None
+    receipt.keep(served)
+    return served
 
 
 def _observer(spinner: Spinner) -> Callable[[Progress], None]:
@@ -107,12 +119,13 @@ def _observer(spinner: Spinner) -> Callable[[Progress], None]:
             spinner.update(escape(text))
         elif progress.seconds >= shown.get(progress.phase, 0.0):
             shown[progress.phase] = progress.seconds + NEWS_SECONDS
-            err.print(text, markup=False)
+            print_news(text)
 
     return observe
 
 
-def _print_served(served: Served, prompt: str, site: str) -> None:
+def print_served(served: Served, prompt: str, site: str) -> None:
+    """Print that a line is ready, and how to stop it."""
     out.print(f"[bold green]ready[/]: {served.model} at [bold]{served.url}[/] (run {served.run})")
     phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in served.seconds.items())
     out.print(f"  took:     {sum(served.seconds.values()):.0f} s ({phases})", markup=False)

@@ -23,7 +23,7 @@ from tetraspark.cli.lengths import length_of
 from tetraspark.cli.line import Json, OpenLine
 from tetraspark.cli.output import err, out, print_problems, shown
 from tetraspark.cli.report_file import about_line, conclude
-from tetraspark.errors import Problem
+from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.run_files import read_progress
 from tetraspark.measure.corpus import corpus_of
 from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of_ranks
@@ -40,8 +40,12 @@ def soak(
     key_file: KeyFile = None,
     hardware: Hardware = None,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, help="When no new wave begins.")
-    ] = 60.0,
+        float | None,
+        typer.Option("--minutes", min=0, help="When no new wave begins; 60 if absent."),
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option("--hours", min=0, help="The same in hours.")
+    ] = None,
     streams: Annotated[int, typer.Option("--streams", min=1, help="Requests a wave.")] = 16,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="A request.")] = 512,
     prefill: Annotated[
@@ -65,14 +69,15 @@ def soak(
     """Keep the server busy; exit code 1 when a request failed or an error counter moved."""
     tokens = length_of(prefill, "--prefill")
     start = seed_of(seed)
-    plan = SoakPlan(minutes, streams, max_tokens, tokens, start, timeout)
+    length = _minutes(minutes, hours)
+    plan = SoakPlan(length, streams, max_tokens, tokens, start, timeout)
     corpus = corpus_of(text)
     measured = open_measured(context, site, url, model, key_file, hardware)
     endpoint = measured.endpoint
     density = measure_density(endpoint.api, lambda size: corpus.text(size, -start - size), timeout)
     waves: list[Wave] = []
     with Progress(console=err, transient=True) as progress:
-        task = progress.add_task("soak", total=minutes * 60)
+        task = progress.add_task("soak", total=length * 60)
         counters = _counters(measured.line)
         before = counters()
         for wave in soak_waves(endpoint.api, plan, corpus, density, counters):
@@ -104,6 +109,16 @@ def soak(
         _print(found)
 
     conclude(report, out_file, json, endpoint.api.key, show)
+
+
+def _minutes(minutes: float | None, hours: float | None) -> float:
+    """Return the length of the soak. Raises UsageError where it is given twice."""
+    if minutes is not None and hours is not None:
+        seen = f"{minutes:g}, beside --hours {hours:g}"
+        raise UsageError(Problem("--minutes", seen, "one of the two", "leave one out"))
+    if hours is not None:
+        return 60 * hours
+    return 60.0 if minutes is None else minutes
 
 
 def _counters(line: OpenLine | None) -> Callable[[], Counters]:

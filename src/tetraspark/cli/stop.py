@@ -1,13 +1,20 @@
 """`tetraspark stop`: end the line's ranks, those and no others."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
 
 import typer
 
-from tetraspark.cli.line import DEFAULT_SITE, DryRun, Json, SitePath, open_line, open_runner
+from tetraspark.cli.line import (
+    DEFAULT_SITE,
+    DryRun,
+    Json,
+    LineName,
+    SitePath,
+    open_line,
+    open_runner,
+    store_of,
+)
 from tetraspark.cli.output import err, out, print_json, print_problems
-from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.runner import Present, Runner, Stopped
 from tetraspark.line.run import RunStore
 from tetraspark.line.stop import stop as stop_line
@@ -16,33 +23,23 @@ from tetraspark.site.serving import FLEET_DEADLINES, Deadlines
 
 def stop(
     site: SitePath = DEFAULT_SITE,
-    line: Annotated[
-        str | None, typer.Option("--line", help="Name of the line, when its site is no use.")
-    ] = None,
+    line: LineName = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """End every rank of the line, also those of a start that was cut off."""
     if line is not None:
-        plan = _last_plan(line)
+        store = store_of(site, line)
+        last = store.latest()
+        assert last is not None, "a line has a name by its runs"
+        plan = last.plan()
         limits = Deadlines(**(FLEET_DEADLINES if plan["kind"] == "fleet" else {}))
         with open_runner(plan) as runner:
-            _act(line, runner, RunStore(line), limits.stop_seconds, dry_run, json)
+            _act(line, runner, store, limits.stop_seconds, dry_run, json)
         return
     with open_line(site) as opened:
         grace = opened.loaded.site.deadlines.stop_seconds
         _act(opened.loaded.site.name, opened.runner, opened.store, grace, dry_run, json)
-
-
-def _last_plan(name: str) -> dict[str, Any]:
-    """Return the plan of a line's last run. Raises UsageError for a line that never had one."""
-    store = RunStore(name)
-    last = store.latest() if name and "/" not in name else None
-    if last is None:
-        served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
-        wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
-        raise UsageError(Problem("--line", f"no line {name!r}", wanted))
-    return last.plan()
 
 
 def _act(

@@ -190,25 +190,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"no text: {str(value)[:60]}")
     return value
-
-
-def read_key(file: Path) -> str:
-    """Read an API key file; only its owner may be able to read it.
-
-    Raises UsageError when the file is missing, holds no key, or is readable by others.
-    """
-    try:
-        key = file.read_text(encoding="utf-8").strip()
-        mode = file.stat().st_mode & 0o777
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            Problem(f"{file}", f"not readable: {error}", "the API key", f"write the key to {file}")
-        ) from error
-    if mode & 0o077:
-        raise UsageError(
-            Problem(str(file), f"mode {mode:o}", "readable by its owner alone", f"chmod 600 {file}")
-        )
-    if not key or key.split() != [key] or not key.isascii() or not key.isprintable():
-        wanted = "the API key on one line: ASCII, without spaces"
-        raise UsageError(Problem(str(file), "no key that a header can carry", wanted))
-    return key

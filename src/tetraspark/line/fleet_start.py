@@ -1,9 +1,9 @@
 """What a start does on the nodes of a fleet besides its ranks: look, make room, watch, explain."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from tetraspark.doctor.baseline import baseline_path, keep_baseline
+from tetraspark.doctor.baseline import NodeState, baseline_path, keep_baseline
 from tetraspark.errors import Problem
 from tetraspark.fabric.nccl_profile import NcclProfile
 from tetraspark.fleet.command import NodeRunner
@@ -79,9 +79,14 @@ class FleetStart:
         """Return what the GPU drivers have found no memory for since `free_memory`."""
         return self._driver.problems() if self._driver else []
 
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """The idle nodes as they were looked at before the start; none where a line made way."""
+        return self._found.states if self._found else {}
+
     def keep_states(self) -> None:
         """Keep the states of the idle nodes, now that the line is ready, to compare with later."""
-        states = self._found.states if self._found else {}
+        states = self.states
         if not states:
             return
         try:

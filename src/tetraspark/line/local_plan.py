@@ -7,6 +7,7 @@ from tetraspark.fleet.rank import RankCommand
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
 from tetraspark.line.collective_settings import collective_settings
+from tetraspark.line.key_file import key_file_of
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.line.tuned import NOT_TUNED, Tuned
@@ -144,8 +145,8 @@ def _plugin(loaded: LoadedSite) -> list[Setting]:
         derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None),
         derived("env", "SPT_NOENV", "1", "keeps the label of the run's processes", None),
     ]
-    key_file = loaded.site.api.key_file
+    key_file = key_file_of(loaded)
     if key_file is not None:
-        path = str(loaded.resolve(key_file, "api.key_file"))
-        found.append(Setting("env", KEY_FILE, path, loaded.origin("api.key_file"), 0))
+        origin = loaded.origin("api.key_file")
+        found.append(Setting("env", KEY_FILE, str(key_file), origin, 0))
     return found

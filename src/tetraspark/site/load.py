@@ -30,7 +30,8 @@ class LoadedSite:
     """A site and its provenance.
 
     `sha256` is the hex digest of the file's bytes as they were read, before a byte order mark or
-    CRLF is taken out. `origins` has every key of the file, tables and list elements included.
+    CRLF is taken out; `text` is what was read after it. `origins` has every key of the file,
+    tables and list elements included.
     """
 
     site: Site
@@ -38,6 +39,7 @@ class LoadedSite:
     sha256: str
     origins: Mapping[str, Origin] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    text: str = field(default="", repr=False)
 
     def resolve(self, path: str, key: str) -> Path:
         """Return a path of the site as it is on this machine; relative ones start at the file.
@@ -86,8 +88,9 @@ def load_source(source: Source) -> LoadedSite:
         raise UsageError(*sorted_problems(source, keys.lines, findings))
     origins = {dotted(path): Origin("file", source.where(n)) for path, n in keys.lines.items()}
     warnings = sorted_problems(source, keys.lines, cross_warnings(document))
+    told = (*source.warnings, *warnings)
     return LoadedSite(
-        site, source.path, source.sha256, MappingProxyType(origins), (*source.warnings, *warnings)
+        site, source.path, source.sha256, MappingProxyType(origins), told, source.text
     )
 
 

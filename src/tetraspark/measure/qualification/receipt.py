@@ -1,29 +1,22 @@
 """The receipt of a qualification: what ran, what came of it, and what it is bound to."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import StringConstraints, ValidationError
 
 from tetraspark.errors import Problem, UsageError
 from tetraspark.measure.about import HardwareClass
 from tetraspark.measure.qualification.sequence import Outcome, Verdict
 from tetraspark.measure.qualification.versions import Versions
+from tetraspark.receipts.sealed import Hash, Kept, Sealed
 from tetraspark.site.keypath import dotted
 
 NAME = "receipt.json"
 GOOD: tuple[Verdict, ...] = ("passed", "not for this line")
-Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, StringConstraints(pattern=r"^[0-9]{2}-[a-z]+\.json$")]
-
-
-class Kept(BaseModel):
-    """A part of a receipt: as it was written, or refused."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class KeptStep(Kept):
@@ -50,12 +43,8 @@ class KeptNode(Kept):
     error: str | None
 
 
-class Receipt(Kept):
-    """One qualification. `revision` is tetraspark's; `sha256` seals every other field.
-
-    The seal finds accidents and careless edits. It is no signature: who writes a receipt can
-    write another.
-    """
+class Receipt(Sealed):
+    """One qualification. `revision` is tetraspark's."""
 
     qualification: Literal[1] = 1
     passed: bool
@@ -69,16 +58,6 @@ class Receipt(Kept):
     revision: str
     nodes: tuple[KeptNode, ...]
     steps: tuple[KeptStep, ...]
-    sha256: Hash | Literal[""] = ""
-
-    def seal(self) -> str:
-        """Return the SHA-256 of all other fields."""
-        fields = self.model_dump(exclude={"sha256"})
-        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
-
-    def sealed(self) -> Self:
-        """Return the receipt with its seal."""
-        return self.model_copy(update={"sha256": self.seal()})
 
 
 def write_receipt(

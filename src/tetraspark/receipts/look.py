@@ -1,0 +1,106 @@
+"""What a receipt tells of a node, looked at while its line is ready. Reads only."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from tetraspark.errors import RunError
+from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.container import container_name
+from tetraspark.fleet.facts import Facts, Wanted
+from tetraspark.fleet.probe import probe_all
+from tetraspark.images.built import parse_inspect
+from tetraspark.measure.qualification.versions import WANTED as VERSIONS
+from tetraspark.measure.qualification.versions import Versions, read_versions
+from tetraspark.receipts.receipt import KeptImage, KeptModel, ServedNode
+from tetraspark.site.load import LoadedSite
+from tetraspark.weights.folder import READ, escaped, folder_of, within
+from tetraspark.weights.place import place_of
+
+HERE = "localhost"
+"""Name of this machine in the receipt of a local line, all of whose ranks are on it."""
+RUNNING = "image of the container"
+TAGGED = "image of the tag"
+
+
+def nodes_of(loaded: LoadedSite) -> tuple[str, ...]:
+    """Return the names of a line's machines in rank order."""
+    site = loaded.site
+    return (HERE,) if site.kind == "local" else tuple(node.name for node in site.nodes)
+
+
+def model_folder(loaded: LoadedSite, node: str) -> str | None:
+    """Return the checkpoint's folder as the site names it; None where a node only mounts it."""
+    if loaded.site.kind == "local":
+        return str(loaded.resolve(loaded.site.model.path, "model.path"))
+    place = place_of(loaded)
+    return place.path if node in place.holders else None
+
+
+def model_wanted(folder: str | None) -> Wanted:
+    """Return what tells one checkpoint from another, without reading its shards."""
+    if folder is None:
+        return Wanted()
+    base = escaped(folder)
+    return Wanted(files=tuple(f"{base}/{name}" for name in READ), sizes=(f"{base}/*",))
+
+
+def read_model(folder: str | None, facts: Facts) -> KeptModel | None:
+    """Return the checkpoint that a probe of `model_wanted` found; None where there is nothing."""
+    if folder is None:
+        return None
+    where = folder_of(folder, facts)
+    sizes, texts = within(where, facts.sizes), within(where, facts.files)
+    if not sizes:
+        return None
+    known = json.dumps([sorted(sizes.items()), sorted(texts.items())])
+    digest = hashlib.sha256(known.encode()).hexdigest()
+    return KeptModel(folder=where, files=len(sizes), bytes=sum(sizes.values()), sha256=digest)
+
+
+def look_at_nodes(
+    loaded: LoadedSite, runner: NodeRunner, idle: Mapping[str, int]
+) -> tuple[ServedNode, ...]:
+    """Look at every node of a ready line at once; one that is not reached has its error.
+
+    `idle` are the bytes that nodes had available before the start, where that is known.
+    """
+    names = nodes_of(loaded)
+    found = probe_all(runner, {node: _wanted(loaded, rank) for rank, node in enumerate(names)})
+    return tuple(_served(loaded, node, found[node], idle.get(node)) for node in names)
+
+
+def _wanted(loaded: LoadedSite, rank: int) -> Wanted:
+    look = VERSIONS | model_wanted(model_folder(loaded, nodes_of(loaded)[rank]))
+    image = loaded.site.image
+    if image is None:
+        return look
+    container = container_name(loaded.site.name, rank)
+    running = ("docker", "inspect", "--format", "{{.Image}}", container)
+    tagged = ("docker", "image", "inspect", image.tag)
+    return look | Wanted(commands={RUNNING: running, TAGGED: tagged})
+
+
+def _served(loaded: LoadedSite, node: str, found: Facts | RunError, idle: int | None) -> ServedNode:
+    if isinstance(found, RunError):
+        told = Versions(node, error=found.problems[0].seen).as_dict()
+        return ServedNode.model_validate({**told, "idle_bytes": idle, "image": None, "model": None})
+    tag = loaded.site.image.tag if loaded.site.image else None
+    more = {
+        "idle_bytes": idle,
+        "image": None if tag is None else _image(tag, found),
+        "model": read_model(model_folder(loaded, node), found),
+    }
+    return ServedNode.model_validate({**read_versions(found).as_dict(), **more})
+
+
+def _image(tag: str, facts: Facts) -> KeptImage | None:
+    """Return the image that runs, with the tag's digests where the tag still means it."""
+    running = facts.commands[RUNNING].stdout.strip()
+    if not running:
+        return None
+    try:
+        tagged = parse_inspect(facts.commands[TAGGED].stdout)
+    except ValueError:
+        return KeptImage(tag=tag, id=running, digests=())
+    return KeptImage(tag=tag, id=running, digests=tagged.digests if tagged.id == running else ())
