@@ -1,0 +1,1 @@
+"""Watch: look at a served line, judge it, and act once when it is wedged."""
