@@ -8,7 +8,8 @@ from rich.table import Table
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import out, print_json, print_problems
 from tetraspark.errors import UsageError
-from tetraspark.line.status import RankStatus, Status, read_status
+from tetraspark.line.ranks import RankStatus
+from tetraspark.line.status import Status, read_status
 
 COLOURS = {
     "ready": "green",

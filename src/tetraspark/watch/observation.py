@@ -24,8 +24,10 @@ class LaneSample:
 class RankSample:
     """One rank and its node.
 
-    `state` is that of `line.status.RankStatus`; `operations` are the collectives completed. The
-    memory fields are the node's.
+    `state` is that of `line.ranks.RankStatus`; `operations` are the collectives completed. The
+    memory fields are the node's. `collective` is what the communicator is at: "ready" between two
+    operations, "waiting" within one, "failed" or "closed". `late` has (peer, how often it kept
+    this rank waiting).
     """
 
     rank: int
@@ -37,13 +39,16 @@ class RankSample:
     memory_free: int | None
     memory_available: int | None
     page_cache: int | None
+    collective: str | None = None
+    late: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class EngineSample:
     """What the engine counts: requests, tokens since its start, and shares of its pools (0 to 1).
 
-    From its /metrics, or from its log where it has none.
+    From its /metrics, or from its log where it has none. `acceptance` is tokens a verification
+    step of speculative decoding.
     """
 
     running: int | None
