@@ -33,6 +33,7 @@ from tetraspark.cli.soak import soak
 from tetraspark.cli.status import status
 from tetraspark.cli.stop import stop
 from tetraspark.cli.support_bundle import support_bundle
+from tetraspark.cli.watch import watch
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -67,6 +68,7 @@ VERBS = (
     plan,
     serve,
     status,
+    watch,
     logs,
     smoke,
     stop,

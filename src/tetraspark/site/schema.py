@@ -69,9 +69,7 @@ class Site(Section):
     startup: Startup = Field(
         default_factory=Startup, description="what is watched while a fleet starts"
     )
-    watch: Watch = Field(
-        default_factory=Watch, description="how a served line is watched"
-    )
+    watch: Watch = Field(default_factory=Watch, description="how a served line is watched")
     collectives: Collectives | None = Field(
         default=None, description="tetraspark's own collectives; without it they are off"
     )

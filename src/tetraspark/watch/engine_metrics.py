@@ -55,9 +55,7 @@ def _series(text: str) -> Series:
 
 
 def _sum(found: Series, name: str, mode: str | None = None) -> float | None:
-    values = [
-        value for labels, value in found.get(name, ()) if mode in (None, labels.get("mode"))
-    ]
+    values = [value for labels, value in found.get(name, ()) if mode in (None, labels.get("mode"))]
     return sum(values) if values else None
 
 
