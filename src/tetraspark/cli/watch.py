@@ -11,11 +11,13 @@ from typing import Annotated
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
-from tetraspark.cli.output import err, print_json
+from tetraspark.cli.output import err, print_json, print_problems
 from tetraspark.cli.watch_view import WatchView, print_observation
+from tetraspark.errors import RunError
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.watch.act import restart
 from tetraspark.watch.board import Board
+from tetraspark.watch.http import serve_page
 from tetraspark.watch.observation import Observation
 from tetraspark.watch.observer import Observer
 from tetraspark.watch.process import WatchProcess
@@ -75,9 +77,11 @@ def _watch(
     live = err.is_terminal and not plain
     ended = threading.Event()
     made = Watch(_watched(line), board, (lambda found: None) if live else _say, interval)
+    wanted = line.loaded.site.watch.port if port is None else port
+    stale_after = made.limits.longest_step
     with (
         WatchProcess(line.store.root).held(),
-        _page(board, port),
+        _page(board, wanted, stale_after, needed=not until_stopped),
         WatchView(board).shown() if live else contextlib.nullcontext(),
         contextlib.suppress(KeyboardInterrupt),
     ):
@@ -86,14 +90,22 @@ def _watch(
 
 
 @contextlib.contextmanager
-def _page(board: Board, port: int | None) -> Iterator[None]:
-    """Serve the status page meanwhile, where a port is given."""
+def _page(board: Board, port: int | None, stale_after: float, needed: bool) -> Iterator[None]:
+    """Serve the status page meanwhile, where a port is given.
+
+    A port that is taken ends a watch that somebody waits for, and not one in the background.
+    """
     if port is None:
         yield
         return
-    from tetraspark.watch.http import serve_page
-
-    server = serve_page(board, LOOPBACK, port)
+    try:
+        server = serve_page(board, LOOPBACK, port, stale_after=stale_after)
+    except RunError as error:
+        if needed:
+            raise
+        print_problems(error.problems, "warning", "yellow")
+        yield
+        return
     err.print(f"status page: http://{LOOPBACK}:{server.port}/", markup=False)
     try:
         yield

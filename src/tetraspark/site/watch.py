@@ -32,6 +32,9 @@ class Watch(Section):
     stall_seconds: float = Field(
         default=120.0, ge=1, le=3600, description="without any progress for so long, it is a wedge"
     )
+    port: int | None = Field(
+        default=None, ge=0, le=65_535, description="loopback port of the watch's page; 0 a free one"
+    )
 
 
 def watch_findings(document: Document) -> Iterator[Finding]:

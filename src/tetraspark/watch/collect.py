@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,31 +36,43 @@ def collect(
 ) -> Evidence:
     """Keep stacks, counters and a support bundle in a new folder of the run, stacks first.
 
-    What cannot be had is listed in the bundle with the reason. Raises OSError when the folder
-    cannot be written.
+    What cannot be had is listed in the bundle with the reason. Raises OSError when there is no
+    room for it; then nothing of it is left, and on a full disk nobody was asked for anything.
     """
     folder = _new_folder(run.folder)
-    stacks, failed = gather_stacks(run, run.plan(), nodes)
-    told = json.dumps(observation.as_dict(), indent=1) + "\n"
-    texts = {
-        "stacks.txt": "\n".join(map(str, stacks)),
-        "metrics.txt": metrics or "",
-        "observation.json": told,
-    }
-    missing = [Missing(f"watch/stacks of {node}", why) for node, why in failed.items()]
-    if not metrics:
-        missing.append(Missing("watch/metrics.txt", "the engine's /metrics gave no answer"))
-    key = loaded.site.api.key_file
-    secrets = known_secrets(loaded.resolve(key, "api.key_file") if key else None, os.environ)
-    redactor = Redactor(secrets)
-    for name, text in texts.items():
-        (folder / name).write_text(redactor.clean(text), encoding="utf-8")
-    found = gather(loaded, run, nodes, _names(loaded), lambda: told)
-    sources = [*found.sources, *(Source(f"watch/{name}", text) for name, text in texts.items())]
-    lacking = [*found.missing, *missing]
-    data, _ = pack(loaded.site.name, sources, lacking, found.findings, redactor, observation.at)
-    (folder / "support-bundle.tar.gz").write_bytes(data)
+    try:
+        told = json.dumps(observation.as_dict(), indent=1) + "\n"
+        (folder / "observation.json").write_text(told, encoding="utf-8")
+        stacks, failed = gather_stacks(run, run.plan(), nodes)
+        texts = {"stacks.txt": "\n".join(map(str, stacks)), "metrics.txt": metrics or ""}
+        sources = [Source("watch/observation.json", told)]
+        sources += [Source(f"watch/{name}", text) for name, text in texts.items()]
+        missing = [Missing(f"watch/stacks of {node}", why) for node, why in failed.items()]
+        if not metrics:
+            missing.append(Missing("watch/metrics.txt", "the engine's /metrics gave no answer"))
+        redactor = _redactor(loaded)
+        for name, text in texts.items():
+            (folder / name).write_text(redactor.clean(text), encoding="utf-8")
+        found = gather(loaded, run, nodes, _names(loaded), lambda: told)
+        data, _ = pack(
+            loaded.site.name,
+            [*found.sources, *sources],
+            [*found.missing, *missing],
+            found.findings,
+            redactor,
+            observation.at,
+        )
+        (folder / "support-bundle.tar.gz").write_bytes(data)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return Evidence(folder, places(stacks))
+
+
+def _redactor(loaded: LoadedSite) -> Redactor:
+    key = loaded.site.api.key_file
+    file = None if key is None else loaded.resolve(key, "api.key_file")
+    return Redactor(known_secrets(file, os.environ))
 
 
 def _names(loaded: LoadedSite) -> Sequence[str]:

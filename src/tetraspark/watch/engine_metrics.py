@@ -27,7 +27,7 @@ def read_metrics(text: str) -> EngineSample | None:
     """Read the text of /metrics; None for one that is not the engine's."""
     try:
         found = _series(text)
-    except ValueError:
+    except (ValueError, IndexError, KeyError):
         return None
     if not found:
         return None

@@ -15,10 +15,14 @@ LATE_RATIO = 4
 """And so many times as often as all others together."""
 
 
-def findings(history: Sequence[Look], limits: Startup) -> tuple[Finding, ...]:
-    """Return what the newest look shows, and what grew since the one before it."""
+def findings(history: Sequence[Look], limits: Startup, nodes: bool) -> tuple[Finding, ...]:
+    """Return what the newest look shows, and what grew since the one before it.
+
+    `nodes` says that each rank has a machine of its own, whose GPU shares its memory.
+    """
     now = history[-1]
-    found = [one for rank in now.ranks for one in _memory(rank, limits)]
+    found = [one for rank in now.ranks if nodes for one in _page_cache(rank, limits)]
+    found += [one for rank in now.ranks[: None if nodes else 1] for one in _memory(rank, limits)]
     found += [one for rank in now.ranks for one in _restarts(rank)]
     found += _pool(now.engine)
     found += _canary(now)
@@ -34,20 +38,28 @@ def _where(rank: RankSample) -> str:
 
 
 def _memory(rank: RankSample, limits: Startup) -> Iterator[Finding]:
-    """A GPU that shares the memory calls MemFree free, and not what the page cache could give."""
-    free, available, cache = rank.memory_free, rank.memory_available, rank.page_cache
-    if free is None or available is None:
-        return
-    seen = f"MemFree {free / GIB:.1f} GiB, MemAvailable {available / GIB:.1f} GiB"
-    if available < limits.min_available_gib * GIB:
+    available = rank.memory_available
+    if available is not None and available < limits.min_available_gib * GIB:
         wanted = f"MemAvailable of {limits.min_available_gib:g} GiB: below, the kernel freezes"
         fix = f"on {rank.node}: ps aux --sort=-rss | head; end what does not belong there"
-        yield Finding("MEMORY.AVAILABLE", _where(rank), seen, wanted, fix)
-    elif free < limits.low_free_gib * GIB and cache is not None and cache > free:
-        seen += f", page cache {cache / GIB:.1f} GiB"
-        wanted = f"MemFree of {limits.low_free_gib:g} GiB: what the GPU's allocator can have"
-        fix = "tetraspark weights evict gives the checkpoint's page cache back"
-        yield Finding("MEMORY.PAGE_CACHE", _where(rank), seen, wanted, fix)
+        yield Finding("MEMORY.AVAILABLE", _where(rank), _told(rank), wanted, fix)
+
+
+def _page_cache(rank: RankSample, limits: Startup) -> Iterator[Finding]:
+    """A GPU that shares the memory calls MemFree free, and not what the page cache could give."""
+    free, cache = rank.memory_free, rank.page_cache
+    if free is None or cache is None or free >= limits.low_free_gib * GIB or cache <= free:
+        return
+    wanted = f"MemFree of {limits.low_free_gib:g} GiB: what the GPU's allocator can have"
+    fix = "tetraspark weights evict gives the checkpoint's page cache back"
+    yield Finding("MEMORY.PAGE_CACHE", _where(rank), _told(rank), wanted, fix)
+
+
+def _told(rank: RankSample) -> str:
+    names = ("MemFree", "MemAvailable", "page cache")
+    sizes = (rank.memory_free, rank.memory_available, rank.page_cache)
+    pairs = zip(names, sizes, strict=True)
+    return ", ".join(f"{name} {size / GIB:.1f} GiB" for name, size in pairs if size is not None)
 
 
 def _restarts(rank: RankSample) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ SECONDS = 60.0
 HERE = "this-machine"
 SCHEDULER = "sglang::scheduler"
 FRAMES = 3
-_FRAME = re.compile(r'^  File "(?:.*/)?([^"/]+/[^"/]+|[^"/]+)", line (\d+) in (.+)$', re.MULTILINE)
+_FRAME = re.compile(r'^  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)$', re.MULTILINE)
 _SPY_FRAME = re.compile(r"^    (\S+) \((?:.*/)?([^():]+):(\d+)\)$", re.MULTILINE)
 
 

@@ -94,11 +94,12 @@ class Watch:
         rate = self._rate()
         if rate is not None:
             self._rates.append((now, rate))
-        shown = findings(list(self._looks)[-2:], self._watched.loaded.site.startup)
+        site = self._watched.loaded.site
+        shown = findings(list(self._looks)[-2:], site.startup, site.kind == "fleet")
         shown += acted_findings(self._record.acts(), look.run) + self._faults
         canaries = (one.canary for one in reversed(self._looks) if one.canary is not None)
         return Observation(
-            line=self._watched.loaded.site.name,
+            line=site.name,
             run=look.run,
             at=now,
             state=judged.state,

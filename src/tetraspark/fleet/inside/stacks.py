@@ -16,10 +16,12 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 REQUEST = "{}"
+SCHEDULER = "scheduler"
 LABEL, RANK = "TETRASPARK_RUN_DIR", "TETRASPARK_RANK"
 ANSWER_SECONDS = 2.0
 QUIET_SECONDS = 0.3
@@ -103,36 +105,58 @@ def size(file: Path) -> int:
         return 0
 
 
-def one(folder: Path, rank: int, run_dir: str) -> dict[str, Any] | None:
-    """Return what is known of one process, or None for one that writes no stacks and never could.
-
-    A stopped process handles no signal before it goes on: it is not sent one.
-    """
+def seen(folder: Path, rank: int) -> dict[str, Any] | None:
+    """Return what the kernel knows of a process; None for one that has no stacks to write."""
     fields = status(folder)
     if not handles(fields):
         return None
     title = (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace")
-    state = fields["State"]
-    found = {"pid": int(folder.name), "rank": rank, "name": title or fields["Name"], "state": state}
-    text, how = spied(folder.name), "py-spy"
-    if text is None and state[0] not in "TtZ":
-        how = "signal"
-        text = told(int(folder.name), Path(run_dir, f"rank{rank}.stacks"))
-    if text is None:
-        how, text = "kernel", kernel(folder)
-    return {**found, "how": how, "text": text}
+    return {
+        "pid": int(folder.name),
+        "rank": rank,
+        "name": title or fields["Name"],
+        "state": fields["State"],
+        "how": "kernel",
+        "text": kernel(folder),
+    }
+
+
+def ask(process: dict[str, Any], run_dir: str) -> None:
+    """Put the stacks of a process in the place of the kernel's words, where they can be had.
+
+    A stopped process handles no signal before it goes on: it is not sent one.
+    """
+    text = spied(str(process["pid"]))
+    if text is not None:
+        process.update(how="py-spy", text=text)
+    elif process["state"][0] not in "TtZ":
+        text = told(process["pid"], Path(run_dir, f"rank{process['rank']}.stacks"))
+        if text is not None:
+            process.update(how="signal", text=text)
+
+
+def ask_all(found: list[dict[str, Any]], run_dir: str) -> None:
+    """Ask the processes of one rank, one after the other: they share a file."""
+    for process in found:
+        # One that ends meanwhile is gone: the others are asked all the same.
+        with contextlib.suppress(OSError):
+            ask(process, run_dir)
 
 
 def main() -> None:
-    """Look at every process of a run and print what was found."""
+    """Look at every process of a run before any is asked, ask the ranks at once, and print."""
     run_dir = json.loads(REQUEST)["run_dir"]
     found = []
     for folder, rank in processes(run_dir):
-        # One that ends meanwhile is gone: the others are asked all the same.
         with contextlib.suppress(OSError, KeyError):
-            told_of = one(folder, rank, run_dir)
-            if told_of is not None:
-                found.append(told_of)
+            process = seen(folder, rank)
+            if process is not None:
+                found.append(process)
+    found.sort(key=lambda one: (one["rank"], SCHEDULER not in one["name"], one["pid"]))
+    ranks = sorted({one["rank"] for one in found})
+    with ThreadPoolExecutor(max(len(ranks), 1)) as pool:
+        for rank in ranks:
+            pool.submit(ask_all, [one for one in found if one["rank"] == rank], run_dir)
     json.dump({"processes": found}, sys.stdout)
 
 
