@@ -14,9 +14,16 @@ from tetraspark.site.load import LoadedSite, load_site
 SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
+# One canary when the watch begins, and others only when something is wrong.
+WATCH = """
+interval_seconds = 0.5
+canary_seconds = 86400.0
+canary_deadline_seconds = 2.0
+stall_seconds = 6.0
+"""
 SWAPS = {
     "port = 30000": 'port = 0\nkey_file = "key"',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\nfreeze_seconds = 120',
 }
 
 
@@ -41,7 +48,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "key").write_text(KEY + "\n")
     (folder / "key").chmod(0o600)
-    command = Command(write_site(folder, "served", SWAPS), folder / "state")
+    command = Command(write_site(folder, "served", SWAPS, watch=WATCH), folder / "state")
     yield command
     command.run("stop")
 

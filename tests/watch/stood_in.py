@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tetraspark.engine.progress import progress_path
 from tetraspark.fleet.local import LocalRunner
 from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import Process, labelled
 from tetraspark.fleet.rank import RankCommand
-from tetraspark.fleet.run_files import progress_path
 from tetraspark.fleet.runner import Inventory
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.line.local_plan import local_plan

@@ -50,10 +50,17 @@ def watch(
         if once:
             _once(line, json)
             return
-        wanted = _watch(line, interval, port, until_stopped, plain=json)
-        how = wanted.restart
+        how = _watch(line, interval, port, until_stopped, plain=json).restart
+        despite = _tolerated(line)
     if how is not None:
-        raise typer.Exit(restart(site, how, dict(os.environ)))
+        raise typer.Exit(restart(site, how, despite, os.environ))
+
+
+def _tolerated(line: OpenLine) -> list[str]:
+    """Return the failed checks that the last start was told to go on despite."""
+    run = line.store.latest()
+    found = run.read().get("tolerated", []) if run else []
+    return sorted({check["id"] for check in found})
 
 
 def _watched(line: OpenLine) -> Watched:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,18 @@ def acted_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Fin
     )
 
 
-def restart(site: Path, how: OnWedge, env: dict[str, str]) -> int:
-    """Serve the line anew in its own place; return the exit code of `serve`."""
+def restart(site: Path, how: OnWedge, despite: Sequence[str], env: Mapping[str, str]) -> int:
+    """Serve the line anew in its own place; return the exit code of `serve`.
+
+    `despite` are the failed checks that the start before was told to go on despite.
+    """
     words = ["--without-transport"] if how == "restart-without-transport" else []
-    argv = command("serve", site, "--replace", *words)
+    words += ["--despite", ",".join(despite)] if despite else []
     done = subprocess.run(
-        argv,
+        command("serve", site, "--replace", *words),
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
-        env=env | {STARTED_BY_WATCH: "1"},
+        env={**env, STARTED_BY_WATCH: "1"},
         check=False,
     )
     return done.returncode
