@@ -23,7 +23,7 @@ stall_seconds = 6.0
 """
 SWAPS = {
     "port = 30000": 'port = 0\nkey_file = "key"',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\nfreeze_seconds = 120',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\nfreeze_seconds = 300',
 }
 
 

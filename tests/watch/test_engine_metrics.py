@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from tetraspark.fleet.runner import Inventory
+from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.local_plan import local_plan
+from tetraspark.site.load import load_site
 from tetraspark.watch.engine_metrics import read_log, read_metrics
 from tetraspark.watch.look import NOTHING_TOLD
 
 FOLDER = Path(__file__).parent
 # Recorded from sglang 0.5.23 on four CPU ranks serving sites/local.toml, histograms left out.
 RECORDED = (FOLDER / "metrics" / "cpu-0.5.23.txt").read_text()
+SITES = FOLDER.parents[1] / "sites"
 LOGS = FOLDER.parent / "line" / "logs"
 L49 = (
     "[2026-11-30 08:00:14 TP0] Decode batch, #running-req: 2, #full token: 959969, full token "
@@ -60,6 +65,15 @@ def test_an_older_engine_counts_finished_requests() -> None:
 @pytest.mark.parametrize("text", ["", "not metrics at all {", '{"a": [1]}', "other_total 1.0\n"])
 def test_what_is_no_text_of_the_engine_is_none(text: str) -> None:
     assert read_metrics(text) is None
+
+
+def test_L59b_metrics_are_on_in_every_plan() -> None:
+    inventory = Inventory("/venv/bin/python", "0.5.23", (0,), (), (31000, 1, 2, 3, 4))
+    plans = [local_plan(load_site(SITES / "local.toml"), inventory)]
+    plans += [fleet_plan(load_site(path)) for path in sorted(SITES.glob("four-sparks-*.toml"))]
+    assert len(plans) > 1
+    for plan in plans:
+        assert all(rank.argv.count("--enable-metrics") == 1 for rank in plan.ranks)
 
 
 def test_the_log_tells_what_metrics_would() -> None:

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.watch.looks import (
@@ -19,7 +19,7 @@ from tests.watch.looks import (
     ranks,
     states,
 )
-from tetraspark.watch.judge import judge
+from tetraspark.watch.judge import doubtful, judge
 from tetraspark.watch.look import Look
 
 TEN = range(10)
@@ -167,6 +167,13 @@ def test_a_watch_that_was_stopped_itself_counts_only_what_it_saw() -> None:
     assert states([look(0, canary=LOST), look(100_000, canary=LOST)])[-1] == "degraded"
 
 
+def test_a_canary_is_asked_at_once_where_something_is_wrong() -> None:
+    assert not doubtful([])
+    assert not doubtful([look(0, canary=OK), look(STEP)])
+    assert doubtful([look(0, canary=OK), look(STEP, canary=LOST), look(2 * STEP)])
+    assert doubtful([look(0, canary=OK), look(STEP, verdict="degraded", reason="frozen")])
+
+
 canaries = st.sampled_from([OK, LOST, WRONG, None])
 histories = st.lists(
     st.tuples(canaries, st.integers(0, 3), st.integers(0, 50), st.integers(0, 5)), max_size=40
@@ -185,6 +192,7 @@ def history(parts: list[tuple[object, int, int, int]], begin: float = 0.0) -> li
     return found
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories)
 def test_a_wedge_needs_two_minutes_without_anything(
     parts: list[tuple[object, int, int, int]],
@@ -197,6 +205,7 @@ def test_a_wedge_needs_two_minutes_without_anything(
             assert any(one.silent for one in last)
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories, st.floats(-1e9, 1e9))
 def test_times_count_only_by_their_differences(
     parts: list[tuple[object, int, int, int]], begin: float
@@ -205,6 +214,7 @@ def test_times_count_only_by_their_differences(
     assert states(history(parts)) == states(history(parts, float(round(begin))))
 
 
+@settings(max_examples=50, deadline=None)
 @given(histories, st.lists(st.floats(-1e12, 1e12), min_size=41, max_size=41))
 def test_a_wall_clock_that_jumps_changes_nothing(
     parts: list[tuple[object, int, int, int]], walls: list[float]
@@ -217,6 +227,7 @@ def test_a_wall_clock_that_jumps_changes_nothing(
     assert states(looks) == states(jumped)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from([OK, LOST]), min_size=1, max_size=40))
 def test_no_lost_canary_counts_while_tokens_grow(asked: list[object]) -> None:
     looks = [
@@ -226,6 +237,7 @@ def test_no_lost_canary_counts_while_tokens_grow(asked: list[object]) -> None:
     assert set(states(looks)) == {"ready"}
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 20), st.integers(10, 20))
 def test_silence_for_long_enough_is_always_a_wedge(before: int, silent: int) -> None:
     well = [look(at * STEP, canary=OK) for at in range(before)]

@@ -56,6 +56,15 @@ def test_two_watches_are_one_too_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("env")
+def test_once_looks_and_leaves_no_trace(line: StoodIn) -> None:
+    before = sorted(line.store.root.iterdir())
+    result = tetraspark(line, "watch", "--once")
+    assert result.returncode == 0, result.stderr
+    assert f"line {NAME}: ready - every rank is up" in result.stdout
+    assert sorted(line.store.root.iterdir()) == before
+
+
+@pytest.mark.usefixtures("env")
 def test_a_watch_in_the_background_says_lines_of_json_and_status_shows_it(
     line: StoodIn, tmp_path: Path
 ) -> None:
@@ -64,46 +73,26 @@ def test_a_watch_in_the_background_says_lines_of_json_and_status_shows_it(
     assert (said["state"], said["reason"]) == ("ready", "every rank is up, the canary answered")
     told = json.loads(tetraspark(line, "status", "--json").stdout)["watch"]
     assert (told["pid"], told["state"], told["acts"]) == (pid, "ready", [])
-    assert f"watch: process {pid}; said ready" in tetraspark(line, "status").stdout
     again = tetraspark(line, "watch")
     assert again.returncode == 1
     assert f"process {pid} watches this line" in again.stderr
 
 
 @pytest.mark.usefixtures("env")
-def test_a_new_watch_takes_the_place_of_the_old_one(line: StoodIn, tmp_path: Path) -> None:
-    first = started(line, tmp_path / "first.log")
-    second = started(line, tmp_path / "second.log")
-    assert second != first
+def test_a_new_watch_takes_the_place_of_the_old_one_and_stop_ends_it(
+    line: StoodIn, tmp_path: Path
+) -> None:
+    """The last to use the line. A watch that was killed leaves no lock."""
+    process = WatchProcess(line.store.root)
+    first = process.pid()
+    assert first is not None
+    second = started(line, tmp_path / "watch.log")
     assert eventually(lambda: not Path(f"/proc/{first}").exists(), 20)
-
-
-@pytest.mark.usefixtures("env")
-def test_a_watch_that_was_killed_leaves_no_lock(line: StoodIn, tmp_path: Path) -> None:
-    pid = started(line, tmp_path / "watch.log")
-    os.kill(pid, signal.SIGKILL)
-    assert eventually(lambda: WatchProcess(line.store.root).pid() is None, 10)
+    os.kill(second, signal.SIGKILL)
+    assert eventually(lambda: process.pid() is None, 10)
     assert told_of(line.store.root)["state"] == "ready", "what it said last"
-
-
-@pytest.mark.usefixtures("env")
-def test_once_looks_and_leaves_no_trace(line: StoodIn) -> None:
-    WatchProcess(line.store.root).end()
-    before = sorted(line.store.root.iterdir())
-    result = tetraspark(line, "watch", "--once")
-    assert result.returncode == 0, result.stderr
-    assert f"line {NAME}: ready - every rank is up" in result.stdout
-    found = json.loads(tetraspark(line, "watch", "--once", "--json").stdout)
-    assert (found["state"], len(found["ranks"])) == ("ready", 2)
-    assert sorted(line.store.root.iterdir()) == before
-
-
-@pytest.mark.usefixtures("env")
-def test_stop_ends_the_watch_too(line: StoodIn, tmp_path: Path) -> None:
-    """The last to use the line."""
-    pid = started(line, tmp_path / "watch.log")
+    third = started(line, tmp_path / "third.log")
     assert tetraspark(line, "stop").returncode == 0
-    assert WatchProcess(line.store.root).pid() is None
-    assert eventually(lambda: not Path(f"/proc/{pid}").exists(), 20)
-    once = tetraspark(line, "watch", "--once")
-    assert (once.returncode, "down - stopped" in once.stdout) == (1, True)
+    assert process.pid() is None
+    assert eventually(lambda: not Path(f"/proc/{third}").exists(), 20)
+    assert "watch: none" in tetraspark(line, "status").stdout

@@ -11,7 +11,7 @@ from tetraspark.cli.status import COLOURS
 from tetraspark.errors import Problem
 from tetraspark.fleet.meminfo import GIB
 from tetraspark.watch.board import Board
-from tetraspark.watch.observation import EngineSample, Finding, Observation, RankSample
+from tetraspark.watch.observation import EngineSample, Observation, RankSample
 
 
 class WatchView(LiveView):
@@ -28,40 +28,43 @@ class WatchView(LiveView):
 
 
 def observation_table(found: Observation) -> Table:
-    """Return a table of the ranks, with the state above and the engine below."""
-    colour = COLOURS[found.state]
+    """Return a table of the ranks, with the state above and what was found beside it below."""
+    table = _ranks(found)
+    table.title_justify, table.title_style = "left", ""
     seconds = max(0.0, time.time() - found.since)
-    table = Table(box=None, title_justify="left", title_style="")
-    table.title = (
-        f"line {found.line}: [bold {colour}]{found.state}[/] for {seconds:.0f} s - "
-        f"{escape(shown(found.reason))}\n{engine_line(found.engine)}; {_canary(found)}"
-    )
-    for name in ("rank", "node", "state", "collectives", "lanes", "MemFree", "available", "cache"):
-        table.add_column(name)
-    for rank in found.ranks:
-        table.add_row(*map(escape, _row(rank)))
+    table.title = f"{_state(found)} for {seconds:.0f} s - {escape(shown(found.reason))}\n"
+    table.title += f"{engine_line(found.engine)}; {escape(_canary(found))}"
     for one in found.findings:
-        table.add_row("", "[yellow]found[/]", escape(shown(_finding(one))))
+        text = f"{one.id} {one.where}: {one.observed}; fix: {one.fix}"
+        table.add_row("", "[yellow]found[/]", escape(shown(text)))
     return table
 
 
 def print_observation(found: Observation) -> None:
-    """Print one look for a person: the table, then what was found beside the state."""
-    colour = COLOURS[found.state]
-    out.print(f"line {found.line}: [bold {colour}]{found.state}[/]", end="")
-    out.print(f" - {shown(found.reason)}", markup=False)
+    """Print one look for a person: the state, the ranks, then what was found beside it."""
+    out.print(f"{_state(found)} - {escape(shown(found.reason))}")
     if found.run is None:
         return
-    table = Table("rank", "node", "state", "collectives", "lanes", "MemFree", "available", "cache",
-                  box=None)  # fmt: skip
-    for rank in found.ranks:
-        table.add_row(*map(escape, _row(rank)))
-    out.print(table)
+    out.print(_ranks(found))
     out.print(f"engine: {engine_line(found.engine)}", markup=False)
     out.print(_canary(found), markup=False)
-    problems = [Problem(f"{one.where} {one.id}", one.observed, one.wanted, one.fix)
-                for one in found.findings]  # fmt: skip
+    problems = (
+        Problem(f"{one.where} {one.id}", one.observed, one.wanted, one.fix)
+        for one in found.findings
+    )
     print_problems(problems, "found", "yellow")
+
+
+def _state(found: Observation) -> str:
+    return f"line {found.line}: [bold {COLOURS[found.state]}]{found.state}[/]"
+
+
+def _ranks(found: Observation) -> Table:
+    sizes = ("MemFree", "available", "cache")
+    table = Table("rank", "node", "state", "collectives", "lanes", *sizes, box=None)
+    for rank in found.ranks:
+        table.add_row(*map(escape, _row(rank)))
+    return table
 
 
 def engine_line(engine: EngineSample) -> str:
@@ -103,7 +106,3 @@ def _row(rank: RankSample) -> list[str]:
 
 def _gib(size: int | None) -> str:
     return "?" if size is None else f"{size / GIB:.1f} GiB"
-
-
-def _finding(one: Finding) -> str:
-    return f"{one.id} {one.where}: {one.observed}; fix: {one.fix}"

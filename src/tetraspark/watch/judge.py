@@ -76,8 +76,11 @@ def stalled(span: Sequence[Look], limits: Limits) -> float:
 
 
 def doubtful(looks: Sequence[Look]) -> bool:
-    """Tell whether another canary is worth asking at once."""
-    return bool(looks) and len(standing(looks)) > 1
+    """Tell whether another canary is worth asking at once: a rank is not well, or nothing moves.
+
+    A head that waits for a peer counts no request that came since as running.
+    """
+    return bool(looks) and (looks[-1].verdict == "degraded" or len(standing(looks)) > 1)
 
 
 def _asked(look: Look) -> bool:

@@ -67,7 +67,7 @@ class Observer:
             return Look(at, None, verdict, reason)
         try:
             return self._look(at, run, doubtful)
-        except RunError as error:
+        except (RunError, OSError) as error:
             return Look(at, run.id, "unknown", str(error))
 
     def metrics(self) -> str | None:
