@@ -17,7 +17,6 @@ from tetraspark.errors import RunError
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.watch.act import restart
 from tetraspark.watch.board import Board
-from tetraspark.watch.http import serve_page
 from tetraspark.watch.observation import Observation
 from tetraspark.watch.observer import Observer
 from tetraspark.watch.process import WatchProcess
@@ -105,6 +104,8 @@ def _page(board: Board, port: int | None, stale_after: float, needed: bool) -> I
     if port is None:
         yield
         return
+    from tetraspark.watch.http import serve_page  # Here, or every command would load it.
+
     try:
         server = serve_page(board, LOOPBACK, port, stale_after=stale_after)
     except RunError as error:

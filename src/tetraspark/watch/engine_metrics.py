@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from tetraspark.line.kv_pool import read_usage
 from tetraspark.watch.observation import EngineSample
 
@@ -44,6 +42,9 @@ def read_metrics(text: str) -> EngineSample | None:
 
 
 def _series(text: str) -> Series:
+    # Here, or every command would load it when it starts.
+    from prometheus_client.parser import text_string_to_metric_families
+
     found: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
