@@ -29,9 +29,16 @@ def of_ranks(text: str, ranks: int) -> str:
 
 
 def write_site(
-    folder: Path, name: str, replace: Mapping[str, str] = MappingProxyType({}), ranks: int = RANKS
+    folder: Path,
+    name: str,
+    replace: Mapping[str, str] = MappingProxyType({}),
+    ranks: int = RANKS,
+    watch: str = "enabled = false",
 ) -> Path:
-    """Write a local site on a free port; `replace` swaps text of the example."""
+    """Write a local site on a free port; `replace` swaps text of the example.
+
+    Nothing watches the line unless `watch`, the text of its section, says so.
+    """
     text = of_ranks((ROOT / "sites" / "local.toml").read_text(), ranks)
     swaps = {
         'name = "local"': f'name = "{name}"',
@@ -42,7 +49,7 @@ def write_site(
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
         text = text.replace(old, new)
     file = folder / f"{name}.toml"
-    file.write_text(text)
+    file.write_text(f"{text}\n[watch]\n{watch}\n")
     return file
 
 

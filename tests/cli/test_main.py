@@ -12,7 +12,7 @@ from tests.serving import COMMAND, ROOT, Command, write_site
 
 VERBS = (
     "plan", "serve", "status", "logs", "smoke", "stop", "import-env", "bench", "fetch", "build",
-    "engine", "qualify", "doctor",
+    "engine", "qualify", "doctor", "watch",
 )  # fmt: skip
 
 
@@ -88,7 +88,8 @@ def test_plan_as_json_and_as_text(tmp_path: Path) -> None:
     assert "rank 3 on node3" in text
     assert "order of [[nodes]]" in text
     assert "planned.toml:" in text
-    assert line.json("serve", "--dry-run")["line"] == "planned"
+    planned = line.json("serve", "--dry-run", "--without-transport")
+    assert (plan["transport"], planned["transport"]) == ("shm", "off")
     assert not (tmp_path / "state").exists()
 
 

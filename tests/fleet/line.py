@@ -72,6 +72,9 @@ mode = "local"
 topology = "switch"
 devices = ["rocep1s0f0"]
 
+[watch]
+enabled = false
+
 [deadlines]
 import_seconds = 20
 load_seconds = 20

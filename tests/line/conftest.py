@@ -15,10 +15,17 @@ SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
 TWO_SHOT_LIMIT = 1 << 16
+# One canary when the watch begins, and others only when something is wrong.
+WATCH = """
+interval_seconds = 0.5
+canary_seconds = 86400.0
+canary_deadline_seconds = 2.0
+stall_seconds = 6.0
+"""
 SWAPS = {
     # A comment may hold what no value may.
     "port = 30000": f'port = 0\nkey_file = "key"  # not to be copied: {KEY}',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\n'
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\nfreeze_seconds = 300\n'
     f"max_two_shot_bytes = {TWO_SHOT_LIMIT}",
 }
 
@@ -44,7 +51,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "key").write_text(KEY + "\n")
     (folder / "key").chmod(0o600)
-    command = Command(write_site(folder, "served", SWAPS), folder / "state")
+    command = Command(write_site(folder, "served", SWAPS, watch=WATCH), folder / "state")
     yield command
     command.run("stop")
 

@@ -7,8 +7,12 @@ in place of `sglang.launch_server` (standard library only). What it does otherwi
 `fail` is a line to print and end with, `exit` the code for that; `hang` a stage to stay in; `pause`
 seconds between stages; `answer` the text of completions; `told` what /server_info says instead;
 `stubborn` ignores SIGTERM.
+
+Read anew at each request: `answer`, `silent` (a completion that does not come) and `metrics` (the
+text of /metrics).
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -45,12 +49,18 @@ def number(text: str) -> Any:
 class Rank:
     """One rank, as its flags and the behaviour of its node want it."""
 
-    def __init__(self, flags: dict[str, Any], behaviour: dict[str, Any]) -> None:
+    def __init__(self, flags: dict[str, Any]) -> None:
         self.flags = flags
-        self.behaviour = behaviour
+        self.behaviour = self.now()
         self.rank, self.world = flags.get("node_rank", 0), flags.get("nnodes", 1)
         key_file = os.environ.get("TETRASPARK_API_KEY_FILE")
         self.key = Path(key_file).read_text().strip() if key_file else None
+
+    def now(self) -> dict[str, Any]:
+        """Return what its node wants of it at this moment."""
+        file = Path(str(self.flags.get("model_path", ".")), "behaviour.json")
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return found
 
     def say(self, text: str) -> None:
         """Print a line with the engine's time stamp."""
@@ -104,7 +114,9 @@ class Rank:
 
     def completion(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return a chat completion, or one piece of a stream."""
-        text = self.behaviour.get("answer", "42")
+        while self.now().get("silent"):
+            time.sleep(0.1)
+        text = self.now().get("answer", "42")
         kind = "delta" if request.get("stream") else "message"
         return {
             "choices": [{kind: {"content": text}, "finish_reason": "stop"}],
@@ -123,6 +135,8 @@ def handler(rank: Rank) -> type[BaseHTTPRequestHandler]:
                 self.answer("no", 401)
             elif self.path == "/v1/models":
                 self.answer(json.dumps({"data": [{"id": rank.flags.get("served_model_name")}]}))
+            elif self.path == "/metrics" and "metrics" in rank.now():
+                self.answer(rank.now()["metrics"])
             else:
                 self.answer(json.dumps(rank.behaviour.get("told", rank.flags)))
 
@@ -148,18 +162,26 @@ def handler(rank: Rank) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def stacks_on_signal(rank: int) -> None:
+    """Write stacks when asked, as the plugin lets every process of the engine do."""
+    folder = os.environ.get("TETRASPARK_RUN_DIR")
+    if folder:
+        path = Path(folder, f"rank{rank}.stacks")
+        file = path.open("ab")  # Open for as long as it lives.
+        faulthandler.register(signal.SIGUSR1, file)
+
+
 def main(words: list[str]) -> None:
     """Start and serve until ended."""
     flags = flags_of(words)
-    file = Path(str(flags.get("model_path", ".")), "behaviour.json")
-    behaviour = json.loads(file.read_text()) if file.exists() else {}
-    rank = Rank(flags, behaviour)
+    rank = Rank(flags)
+    stacks_on_signal(rank.rank)
 
     def end(number: int, frame: object) -> None:
         rank.say("bye")
         os._exit(0)
 
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if behaviour.get("stubborn") else end)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if rank.behaviour.get("stubborn") else end)
     rank.start()
     rank.serve()
 

@@ -277,6 +277,8 @@ def test_the_killed_rank_is_still_named_when_all_have_died(line: Command, served
     status = line.json("status")
     assert (status["verdict"], status["api"], status["health"]) == ("down", None, None)
     assert status["reason"].startswith("rank 2 (node2)")
+    assert eventually(lambda: line.json("status")["watch"]["state"] == "down", 60)
+    assert line.json("status")["watch"]["rank"] == 2
 
 
 def test_stop_leaves_nothing(line: Command, served: Any, mapped: set[Path]) -> None:

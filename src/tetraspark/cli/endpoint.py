@@ -13,6 +13,7 @@ from tetraspark.cli.report_file import check_writable
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api, api_of
 from tetraspark.line.key_file import read_key
+from tetraspark.line.quiet import measuring
 from tetraspark.measure.endpoint import Endpoint
 from tetraspark.measure.secret import without_key
 
@@ -59,8 +60,14 @@ def open_endpoint(
     key_file: Path | None,
     hardware: str | None,
 ) -> Endpoint:
-    """Open the server to measure. Raises UsageError for options that do not fit together."""
-    return open_measured(context, site, url, model, key_file, hardware).endpoint
+    """Open the server to measure, and keep watches from looking at its line meanwhile.
+
+    Raises UsageError for options that do not fit together.
+    """
+    found = open_measured(context, site, url, model, key_file, hardware)
+    if found.line is not None:
+        context.with_resource(measuring(found.line.store.root))
+    return found.endpoint
 
 
 def open_measured(

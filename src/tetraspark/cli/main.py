@@ -37,6 +37,7 @@ from tetraspark.cli.stop import stop
 from tetraspark.cli.support_bundle import support_bundle
 from tetraspark.cli.tune import tune
 from tetraspark.cli.units import units
+from tetraspark.cli.watch import watch
 from tetraspark.cli.weights import weights
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
@@ -71,6 +72,7 @@ VERBS = (
     plan,
     serve,
     status,
+    watch,
     logs,
     smoke,
     stop,

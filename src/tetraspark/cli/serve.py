@@ -1,6 +1,8 @@
 """`tetraspark serve`: start the line, return when it has proven that it serves."""
 
+import os
 from collections.abc import Callable
+from dataclasses import replace as replace_fields
 from typing import Annotated
 
 import typer
@@ -20,6 +22,9 @@ from tetraspark.line.plan import Plan
 from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
+from tetraspark.line.units import WATCHED_BY
+from tetraspark.watch.process import WatchProcess
+from tetraspark.watch.record import STARTED_BY_WATCH, Record
 
 NEWS_SECONDS = 10
 
@@ -37,11 +42,16 @@ def serve(
             help="Start though these checks of the doctor fail: ID or its beginning, with commas.",
         ),
     ] = None,
+    without_transport: Annotated[
+        bool,
+        typer.Option("--without-transport", help="Leave all collectives to the engine this time."),
+    ] = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Start every rank, wait for the proof that the line serves, and leave it running."""
-    with open_line(site) as line:
+    with open_line(site) as opened:
+        line = _without_transport(opened) if without_transport else opened
         start = fleet_start(line, listed(despite or ()))
         if dry_run:
             planned = warned(make_plan(line.loaded, line.launch()))
@@ -52,6 +62,26 @@ def serve(
             print_json(served.as_dict())
         else:
             print_served(served, line.loaded.site.model.canary.prompt, str(site))
+
+
+def _without_transport(line: OpenLine) -> OpenLine:
+    """Return the line with collectives left to the engine, whatever its site says."""
+    site = line.loaded.site.model_copy(update={"collectives": None})
+    return replace_fields(line, loaded=replace_fields(line.loaded, site=site))
+
+
+def _watched_from_now(line: OpenLine, served: Served) -> None:
+    """Start the watch beside the line, unless the site has none or a unit of its own watches.
+
+    Whoever serves by hand has seen what a watch did before, and it may do that again.
+    """
+    if STARTED_BY_WATCH not in os.environ:
+        Record(line.store.root).served_by_hand()
+    process = WatchProcess(line.store.root)
+    if not line.loaded.site.watch.enabled:
+        process.end()
+    elif WATCHED_BY not in os.environ:
+        process.start(line.loaded.path, line.store.root / served.run / "watch.log")
 
 
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
@@ -103,6 +133,7 @@ def start_line(
         err.print("interrupted: every rank of this start has been stopped")
         raise typer.Exit(130) from None
     receipt.keep(served)
+    _watched_from_now(line, served)
     return served
 
 

@@ -1,14 +1,17 @@
 """`tetraspark status`: every rank, the API, and a canary; exit code 1 unless ready."""
 
-from typing import Annotated
+import time
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
-from tetraspark.cli.output import out, print_json, print_problems
+from tetraspark.cli.output import out, print_json, print_problems, shown
 from tetraspark.errors import UsageError
-from tetraspark.line.status import RankStatus, Status, read_status
+from tetraspark.line.ranks import RankStatus
+from tetraspark.line.status import Status, read_status
+from tetraspark.watch.told import told_of
 
 COLOURS = {
     "ready": "green",
@@ -37,9 +40,30 @@ def status(
             line.loaded.site.model.canary,
             deadline,
         )
-    print_json(found.as_dict()) if json else _print(found)
+        said = told_of(line.store.root)
+    if json:
+        print_json({**found.as_dict(), "watch": said})
+    else:
+        _print(found)
+        out.print(watch_line(said), markup=False)
     if found.verdict != "ready":
         raise typer.Exit(1)
+
+
+def watch_line(said: dict[str, Any]) -> str:
+    """Say whether somebody watches the line, what they last said, and what they have done."""
+    if said["pid"] is None:
+        text = "watch: none"
+    else:
+        text = f"watch: process {said['pid']}"
+        text += ", quiet while a suite measures" if said["quiet"] else ""
+    if said["state"] is not None:
+        ago = max(0.0, time.time() - said["at"])
+        text += f"; said {said['state']} {ago:.0f} s ago: {said['reason']}"
+    for one in said["acts"]:
+        text += f"\nwatch, run {one['run']}: {one['reason']}; done: {one['done']}, {one['why']}"
+        text += f"; evidence: {one['folder']}"
+    return shown(text)
 
 
 def _key(line: OpenLine) -> str | None:

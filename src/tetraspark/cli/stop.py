@@ -19,6 +19,7 @@ from tetraspark.fleet.runner import Present, Runner, Stopped
 from tetraspark.line.run import RunStore
 from tetraspark.line.stop import stop as stop_line
 from tetraspark.site.serving import FLEET_DEADLINES, Deadlines
+from tetraspark.watch.process import WatchProcess
 
 
 def stop(
@@ -48,6 +49,7 @@ def _act(
     if dry_run:
         _print_would(runner.present(store.root), runner.unit, json)
         return
+    WatchProcess(store.root).end()
     with err.status(f"stopping, at most {grace:.0f} s before {runner.unit} are killed"):
         stopped = stop_line(runner, store, grace)
     if json:

@@ -17,6 +17,7 @@ from tetraspark.engine.hook import Hook, Role
 from tetraspark.engine.hooks import hooks_of, targets_of
 from tetraspark.engine.receipts import refuse
 from tetraspark.engine.split_env import split_settings
+from tetraspark.engine.stacks import write_stacks_on_signal
 from tetraspark.engine.tree import TreeError, open_tree
 
 PREFIX = "TETRASPARK_"
@@ -38,6 +39,7 @@ def register() -> None:
     _refuse_split(role, cuda=cuda)
     _refuse_drift(targets_of(role, cuda=cuda))
     apply_hooks(hooks_of(role, cuda=cuda))
+    write_stacks_on_signal()
 
 
 def process_role() -> Role:

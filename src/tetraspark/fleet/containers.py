@@ -20,7 +20,7 @@ from tetraspark.fleet.login import Login
 from tetraspark.fleet.node_folder import prepare
 from tetraspark.fleet.node_look import NodeLook, look
 from tetraspark.fleet.rank import RankCommand, RankState
-from tetraspark.fleet.run_files import read_exit, record_exit, replace
+from tetraspark.fleet.run_files import meminfo_path, read_exit, record_exit, replace
 from tetraspark.fleet.runner import Part, Present, Stopped
 
 START_SECONDS = 120.0
@@ -143,6 +143,8 @@ def _kept(found: NodeLook, container: Container, run_dir: Path) -> RankState:
     path = progress_path(run_dir, rank)
     if (text := found.progress.get(path.name)) is not None:
         replace(path, text)
+    if found.meminfo:
+        replace(meminfo_path(run_dir, rank), found.meminfo)
     state = container.state(mirror.clock(found.clock).ahead)
     if state.exit is not None and read_exit(run_dir, rank) is None:
         record_exit(run_dir, rank, state.exit)

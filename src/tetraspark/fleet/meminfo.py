@@ -12,13 +12,14 @@ LARGE_ORDER = 9
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes in all, free of any use (what a GPU that shares the memory calls free), and available
-    once the page cache has given way.
+    """Bytes in all, free of any use (what a GPU that shares the memory calls free), available once
+    the page cache has given way, and in that cache, where it is told.
     """
 
     total: int
     free: int
     available: int
+    cached: int | None = None
 
     def __str__(self) -> str:
         free, available, total = (n / GIB for n in (self.free, self.available, self.total))
@@ -29,7 +30,7 @@ def read_meminfo(text: str) -> Memory | None:
     """Read /proc/meminfo; None for a text that is not one."""
     rows = {name: int(value) * 1024 for name, value in _ROW.findall(text)}
     try:
-        return Memory(rows["MemTotal"], rows["MemFree"], rows["MemAvailable"])
+        return Memory(rows["MemTotal"], rows["MemFree"], rows["MemAvailable"], rows.get("Cached"))
     except KeyError:
         return None
 

@@ -29,8 +29,8 @@ class LogText:
 class NodeLook:
     """The containers of a line on a node, and what was asked for of them.
 
-    `logs` are by container id, `progress` are texts by file name; `clock` is what the exchange
-    tells of the node's clock.
+    `logs` are by container id, `progress` are texts by file name, `meminfo` is the node's text;
+    `clock` is what the exchange tells of the node's clock.
     """
 
     login: Login
@@ -38,6 +38,7 @@ class NodeLook:
     logs: Mapping[str, LogText]
     progress: Mapping[str, str]
     clock: Clock
+    meminfo: str = ""
 
 
 def look(
@@ -86,4 +87,4 @@ def _read(login: Login, found: Mapping[str, Any], clock: Clock) -> NodeLook:
         for key, one in found["logs"].items()
         if key in ids
     }
-    return NodeLook(login, containers, logs, found["progress"], clock)
+    return NodeLook(login, containers, logs, found["progress"], clock, found.get("meminfo", ""))

@@ -31,6 +31,11 @@ def exit_path(run_dir: Path, rank: int) -> Path:
     return run_dir / f"rank{rank}.exit"
 
 
+def meminfo_path(run_dir: Path, rank: int) -> Path:
+    """Return the file with /proc/meminfo of a rank's node, where that is another machine."""
+    return run_dir / f"rank{rank}.meminfo"
+
+
 def read_log(run_dir: Path, rank: int, offset: int, size: int = -1) -> bytes:
     """Return what a rank has printed from a byte offset on; nothing when it has no log."""
     return _read(log_path(run_dir, rank), offset, size)

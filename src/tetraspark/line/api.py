@@ -84,6 +84,15 @@ class Api:
         except (httpx.HTTPError, RunError):
             return None
 
+    def text(self, path: str, timeout: float) -> str | None:
+        """Return the text of a GET below the server's root, or None without one."""
+        try:
+            with self.client(timeout) as client:
+                response = client.get(self.root + path)
+                return response.text if response.status_code == 200 else None
+        except (httpx.HTTPError, RunError):
+            return None
+
     def models(self, timeout: float) -> list[str]:
         """Return the names the server offers. Raises RunError when the server gives none."""
         with self._told(timeout), self.client(timeout) as client:

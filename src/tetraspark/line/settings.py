@@ -70,9 +70,12 @@ def derived(
 
 
 def told() -> list[Setting]:
-    """Return the flags by which the engine tells what a measurement must know."""
-    reason = "usage tells whether a prompt was computed or cached"
-    return [derived("flag", "--enable-cache-report", None, reason, None)]
+    """Return the flags by which the engine tells what a measurement or a watch must know."""
+    cached = "usage tells whether a prompt was computed or cached"
+    return [
+        derived("flag", "--enable-cache-report", None, cached, None),
+        derived("flag", "--enable-metrics", None, "`watch` reads the engine's counters", None),
+    ]
 
 
 def refuse_conflicts(settings: Iterable[Setting]) -> None:

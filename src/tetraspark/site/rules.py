@@ -16,6 +16,7 @@ from tetraspark.site.modes import needed, unused
 from tetraspark.site.open_api import open_api
 from tetraspark.site.prefill_split import split_findings
 from tetraspark.site.sampled_graph import sampled_findings
+from tetraspark.site.watch import watch_findings
 
 
 def cross_check(document: Document) -> list[Finding]:
@@ -34,6 +35,7 @@ def cross_check(document: Document) -> list[Finding]:
         _speed,
         open_api,
         two_shot_findings,
+        watch_findings,
     )
     found = [finding for rule in rules for finding in rule(document)]
     found += [*image_findings(document), *split_findings(document)]

@@ -24,6 +24,7 @@ from tetraspark.site.serving import (
     Speculative,
 )
 from tetraspark.site.startup import Startup
+from tetraspark.site.watch import Watch
 
 __all__ = [
     "Api",
@@ -43,6 +44,7 @@ __all__ = [
     "Speculative",
     "Ssh",
     "Startup",
+    "Watch",
     "Weights",
 ]
 
@@ -67,6 +69,7 @@ class Site(Section):
     startup: Startup = Field(
         default_factory=Startup, description="what is watched while a fleet starts"
     )
+    watch: Watch = Field(default_factory=Watch, description="how a served line is watched")
     collectives: Collectives | None = Field(
         default=None, description="tetraspark's own collectives; without it they are off"
     )

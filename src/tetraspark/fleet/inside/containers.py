@@ -105,6 +105,13 @@ def progress(folder: str) -> dict[str, str]:
     return found
 
 
+def meminfo() -> str:
+    """Return /proc/meminfo, or "" where it cannot be read."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/meminfo").read_text()
+    return ""
+
+
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """Return all of it; `logs` of a request has, by run/rank, since when a log is wanted."""
     found = containers(request["labels"])
@@ -116,6 +123,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "processes": processes(alive),
         "logs": {key: log(one, since[key]) for one, key in keys.items() if key in since},
         "progress": progress(request["folder"]),
+        "meminfo": meminfo(),
     }
 
 

@@ -1,0 +1,130 @@
+"""`tetraspark watch`: look at a served line again and again, say what changes, act on a wedge."""
+
+import contextlib
+import json as jsonlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.output import err, print_json, print_problems
+from tetraspark.cli.watch_view import WatchView, print_observation
+from tetraspark.errors import RunError
+from tetraspark.fleet.this_machine import ThisMachine
+from tetraspark.watch.act import restart
+from tetraspark.watch.board import Board
+from tetraspark.watch.observation import Observation
+from tetraspark.watch.observer import Observer
+from tetraspark.watch.process import WatchProcess
+from tetraspark.watch.watch import Watch
+from tetraspark.watch.watched import Watched
+
+LOOPBACK = "127.0.0.1"
+
+
+def watch(
+    site: SitePath = DEFAULT_SITE,
+    once: Annotated[
+        bool, typer.Option("--once", help="Look once; exit code 1 unless the line is ready.")
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option("--interval", min=0.2, help="Seconds between looks; else the site's."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65_535, help="Serve the status page here."),
+    ] = None,
+    until_stopped: Annotated[
+        bool, typer.Option("--until-stopped", help="End when somebody stops the line.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Watch the line; without a terminal, one JSON line a change of its state."""
+    with open_line(site) as line:
+        if once:
+            _once(line, json)
+            return
+        how = _watch(line, interval, port, until_stopped, plain=json).restart
+        despite = _tolerated(line)
+    if how is not None:
+        raise typer.Exit(restart(site, how, despite, os.environ))
+
+
+def _tolerated(line: OpenLine) -> list[str]:
+    """Return the failed checks that the last start was told to go on despite."""
+    run = line.store.latest()
+    found = run.read().get("tolerated", []) if run else []
+    return sorted({check["id"] for check in found})
+
+
+def _watched(line: OpenLine) -> Watched:
+    site = line.loaded.site
+    observer = Observer(line.runner, line.store, line.key(), site.model.canary, site.watch)
+    nodes = line.nodes if line.nodes is not None else ThisMachine()
+    return Watched(line.loaded, line.runner, line.store, nodes, observer)
+
+
+def _once(line: OpenLine, json: bool) -> None:
+    found = Watch.one_look(_watched(line))
+    print_json(found.as_dict()) if json else print_observation(found)
+    if found.state != "ready":
+        raise typer.Exit(1)
+
+
+def _watch(
+    line: OpenLine, interval: float | None, port: int | None, until_stopped: bool, plain: bool
+) -> Watch:
+    board = Board()
+    live = err.is_terminal and not plain
+    ended = threading.Event()
+    made = Watch(_watched(line), board, (lambda found: None) if live else _say, interval)
+    wanted = line.loaded.site.watch.port if port is None else port
+    stale_after = made.limits.longest_step
+    with (
+        WatchProcess(line.store.root).held(),
+        _page(board, wanted, stale_after, needed=not until_stopped),
+        WatchView(board).shown() if live else contextlib.nullcontext(),
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        made.run(ended, until_stopped)
+    return made
+
+
+@contextlib.contextmanager
+def _page(board: Board, port: int | None, stale_after: float, needed: bool) -> Iterator[None]:
+    """Serve the status page meanwhile, where a port is given.
+
+    A port that is taken ends a watch that somebody waits for, and not one in the background.
+    """
+    if port is None:
+        yield
+        return
+    from tetraspark.watch.http import serve_page  # Here, or every command would load it.
+
+    try:
+        server = serve_page(board, LOOPBACK, port, stale_after=stale_after)
+    except RunError as error:
+        if needed:
+            raise
+        print_problems(error.problems, "warning", "yellow")
+        yield
+        return
+    err.print(f"status page: http://{LOOPBACK}:{server.port}/", markup=False)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def _say(found: Observation) -> None:
+    """Print a change of state as one line of JSON; a full disk does not end the watch."""
+    names = ("at", "run", "state", "reason", "rank", "since", "findings")
+    told = found.as_dict()
+    with contextlib.suppress(OSError):
+        sys.stdout.write(jsonlib.dumps({name: told[name] for name in names}) + "\n")
+        sys.stdout.flush()

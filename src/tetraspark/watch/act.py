@@ -1,0 +1,77 @@
+"""What is done about a wedge: the evidence is kept, then the site's word is followed, once."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tetraspark.line.stop import stop_run
+from tetraspark.site.watch import OnWedge
+from tetraspark.watch.collect import collect
+from tetraspark.watch.observation import Finding, Observation
+from tetraspark.watch.process import command
+from tetraspark.watch.record import STARTED_BY_WATCH, Act, Record, choose
+from tetraspark.watch.watched import Watched
+
+
+def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
+    """Keep the evidence of a wedge and stop the line if the site wants that; return what was done.
+
+    None where this run's wedge was dealt with before. A restart is left to the caller, who has to
+    let go of the line first. Raises OSError when evidence or record cannot be written, and then
+    nothing was done; RunError when the line could not be stopped.
+    """
+    run = watched.observer.run
+    acts = record.acts()
+    if run is None or any(one["run"] == run.id for one in acts):
+        return None
+    evidence = collect(watched.loaded, run, watched.nodes, found, watched.observer.metrics())
+    done, why = choose(watched.loaded.site.watch.on_wedge, acts)
+    told = Act(
+        at=found.at,
+        run=run.id,
+        reason=found.reason,
+        rank=found.rank,
+        done=done,
+        why=why,
+        folder=str(evidence.folder),
+        places=evidence.places,
+    )
+    record.add(told)
+    if done == "stop":
+        run.record(phase="stopped")
+        stop_run(watched.runner, run, watched.loaded.site.deadlines.stop_seconds)
+    return done
+
+
+def acted_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Finding, ...]:
+    """Return what was done about this run, as findings. Pure."""
+    return tuple(
+        Finding(
+            id="WEDGE.KEPT",
+            where=f"run {one['run']}",
+            observed=f"{one['reason']}; done: {one['done']} ({one['why']})",
+            wanted="a line that makes progress",
+            fix=f"look at {one['folder']}",
+        )
+        for one in acts
+        if one["run"] == run
+    )
+
+
+def restart(site: Path, how: OnWedge, despite: Sequence[str], env: Mapping[str, str]) -> int:
+    """Serve the line anew in its own place; return the exit code of `serve`.
+
+    `despite` are the failed checks that the start before was told to go on despite.
+    """
+    words = ["--without-transport"] if how == "restart-without-transport" else []
+    words += ["--despite", ",".join(despite)] if despite else []
+    done = subprocess.run(
+        command("serve", site, "--replace", *words),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        env={**env, STARTED_BY_WATCH: "1"},
+        check=False,
+    )
+    return done.returncode

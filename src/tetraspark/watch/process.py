@@ -1,0 +1,96 @@
+"""The one watch of a line: who it is, starting it beside the line, ending it."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tetraspark.errors import Problem, RunError
+
+PROGRAM = "from tetraspark.cli.main import run; run()"
+END_SECONDS = 15.0
+
+
+class WatchProcess:
+    """The watch of the line whose folder is `root`: a lock that it holds, with its pid inside."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._file = root / "watch.pid"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the watch of the line. Raises RunError when there is one."""
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._file.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._taken() from None
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            try:
+                yield
+            finally:
+                file.truncate(0)
+
+    def pid(self) -> int | None:
+        """Return the pid of the watch that is at work, or None: a lock dies with its process."""
+        try:
+            with self._file.open("r", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = self._file.read_text(encoding="utf-8").strip()
+            return int(text) if text.isdigit() else None
+        except FileNotFoundError:
+            return None
+        return None
+
+    def end(self) -> bool:
+        """End the watch, if there is one; tell whether there was. Raises RunError if it stays."""
+        pid = self.pid()
+        if pid is None:
+            return False
+        deadline = time.monotonic() + END_SECONDS
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+            while self.pid() == pid:
+                if time.monotonic() > deadline:
+                    os.kill(pid, signal.SIGKILL)
+                    deadline += END_SECONDS
+                time.sleep(0.05)
+        return True
+
+    def start(self, site: Path, log: Path) -> None:
+        """Start a watch in the background, in the place of one that is at work."""
+        self.end()
+        with log.open("ab") as file:
+            subprocess.run(
+                ["setsid", "--fork", *command("watch", site, "--until-stopped")],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                check=True,
+            )
+
+    def _taken(self) -> RunError:
+        return RunError(
+            Problem(
+                where=str(self._file),
+                seen=f"process {self.pid()} watches this line",
+                wanted="one watch a line",
+                fix="tetraspark status shows what it says; `tetraspark watch --once` looks once",
+            )
+        )
+
+
+def command(verb: str, site: Path, *words: str) -> list[str]:
+    """Return the argv of a verb of this same installation."""
+    return [sys.executable, "-c", PROGRAM, verb, "--site", str(site.resolve()), *words]

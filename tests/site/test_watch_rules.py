@@ -1,0 +1,30 @@
+"""A fall-back that has nothing to fall back from is refused where it is written."""
+
+from pathlib import Path
+
+import pytest
+
+from tetraspark.errors import UsageError
+from tetraspark.site.load import load_source
+from tetraspark.site.source import decode_source
+
+SITES = Path(__file__).parents[2] / "sites"
+WANTED = '\n[watch]\non_wedge = "restart-without-transport"\n'
+
+
+def load(text: str) -> None:
+    load_source(decode_source(SITES / "mine.toml", text.encode()))
+
+
+def test_a_restart_without_a_transport_needs_one() -> None:
+    local = (SITES / "local.toml").read_text()
+    load(local + WANTED)
+    for text in (
+        local.replace('"shm"', '"off"'),
+        local.replace('[collectives]\ntransport = "shm"', ""),
+    ):
+        with pytest.raises(UsageError, match="without a transport in") as caught:
+            load(text + WANTED)
+        (problem,) = caught.value.problems
+        assert problem.fix == 'set on_wedge = "restart-once"'
+        assert problem.where.endswith(f":{text.count(chr(10)) + 3}")

@@ -1,0 +1,46 @@
+"""What a watch keeps on disk, and how that limits what the next one may do."""
+
+from pathlib import Path
+
+import pytest
+
+from tetraspark.site.watch import OnWedge
+from tetraspark.watch.record import KEPT_ACTS, Act, Record, choose
+
+
+def act(run: str, done: OnWedge) -> Act:
+    return Act(1.0, run, "no token for 120 s", 1, done, "", "/run/wedge", {"0": "broadcast"})
+
+
+@pytest.mark.parametrize("wanted", ["restart-once", "restart-without-transport"])
+@pytest.mark.parametrize("before", ["restart-once", "restart-without-transport"])
+def test_a_second_restart_is_never_chosen(tmp_path: Path, wanted: OnWedge, before: OnWedge) -> None:
+    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+    Record(tmp_path).add(act("first", before))
+    done, why = choose(wanted, Record(tmp_path).acts())
+    assert done == "nothing"
+    assert "restarted before" in why
+
+
+@pytest.mark.parametrize("wanted", ["nothing", "stop"])
+def test_what_starts_nothing_may_be_done_again(tmp_path: Path, wanted: OnWedge) -> None:
+    Record(tmp_path).add(act("first", "restart-once"))
+    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+
+
+def test_serving_by_hand_puts_acts_aside_and_forgets_none_soon(tmp_path: Path) -> None:
+    record = Record(tmp_path)
+    for number in range(KEPT_ACTS + 5):
+        record.add(act(f"run {number}", "restart-once"))
+        record.served_by_hand()
+        assert record.acts() == []
+    text = (tmp_path / "watch-acts.json").read_text()
+    assert "run 5" in text
+    assert '"run 4"' not in text
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"acts": []}'])
+def test_a_damaged_record_is_an_empty_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / "watch-acts.json").write_text(text)
+    (tmp_path / "watch.json").write_text(text)
+    assert Record(tmp_path).acts() == []
