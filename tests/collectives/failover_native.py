@@ -56,7 +56,7 @@ class Message(Structure):
 class SentWrite(Structure):
     """A write, and the lane that took it."""
 
-    _fields_ = (("write", Write), ("lane", c_uint32), ("lost", c_uint32))
+    _fields_ = (("write", Write), *((n, c_uint32) for n in ("lane", "lost", "arrived", "reserved")))
 
 
 class Pair(Structure):
@@ -80,6 +80,7 @@ SIGNATURES = {
     "tf_carrier": (c_uint32, [PAIR, c_uint32]),
     "tf_gave": (None, [PAIR, POINTER(Write), c_uint32]),
     "tf_owed": (c_int, [PAIR, POINTER(Write)]),
+    "tf_arrived": (c_int, [PAIR, POINTER(Write)]),
     "tf_fail": (None, [PAIR, c_uint32]),
     "tf_stopped": (None, [PAIR, c_uint32]),
     "tf_offered": (None, [PAIR, c_uint32, POINTER(Offer)]),

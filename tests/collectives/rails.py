@@ -9,6 +9,7 @@ import ctypes
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.collectives import failover_native as tf
 from tetraspark.collectives.endpoint import Endpoint
@@ -19,6 +20,12 @@ from tetraspark.collectives.native import Write
 from tetraspark.collectives.transport import Finding
 
 MAILBOX = ctypes.sizeof(tf.Message)
+BEAT_S, GIVE_UP_S = 0.05, 0.4
+"""How often a lane is proven alive, and how long a write may go unacknowledged."""
+
+WINDOW = 6
+"""Writes of a queue on the wire at once."""
+
 Key = tuple[int, int, int]
 """(rank, peer, lane): one end, and the direction from it."""
 
@@ -43,6 +50,7 @@ class Work:
     land: Callable[[bytes], None]
     done: Callable[[], None] = lambda: None
     sent: bool = False
+    since: float = 0.0
 
 
 @dataclass
@@ -56,6 +64,8 @@ class End:
     next_number: int = 0
     queue: list[Work] = field(default_factory=list)
     probed: bool = False
+    telling: bool = False
+    beat: float = 0.0
 
     def post(
         self,
@@ -89,7 +99,7 @@ class Rails(Fabric):
     def __init__(self, world: int, lanes: int, seed: int, *, rejoin: bool = False) -> None:
         super().__init__(world, seed)
         self.trouble = Trouble()
-        self.counts = dict.fromkeys(("died", "late", "failed", "rejoined"), 0)
+        self.counts = dict.fromkeys(("died", "late", "stopped", "rejoined"), 0)
         self.rejoin = rejoin
         self.lanes = lanes
         self.dice = random.Random(seed)
@@ -120,7 +130,6 @@ class Rails(Fabric):
 
     def fail(self, key: Key) -> None:
         """Let one end see its lane fail: a completion, a port, a GID."""
-        self.counts["failed"] += 1
         tf.failover().tf_fail(self.pairs[key[:2]], key[2])
 
     def phase(self, key: Key) -> int:
@@ -184,10 +193,10 @@ class Rails(Fabric):
             # Go back: what is not acknowledged is sent again, from memory as it is now.
             for work in end.queue:
                 work.sent = False
-        for work in end.queue:
+        for work in end.queue[:WINDOW]:
             if work.sent or self.dice.random() < 0.5:
                 continue
-            work.sent = True
+            work.sent, work.since = True, work.since or self.time
             packet = Packet(end.far, work.number, work.read(), work.land, end)
             if lane_of(key) not in self.trouble.lost:
                 self.wire[key].append(packet)
@@ -197,7 +206,7 @@ class Rails(Fabric):
     def _arrive(self, key: Key) -> None:
         wire, held = self.wire[key], lane_of(key) in self.trouble.held
         for _ in range(len(wire)):
-            if not wire or (held and self.dice.random() >= self.trouble.leak):
+            if self.dice.random() >= (self.trouble.leak if held else 0.6):
                 return
             at = self.dice.randrange(len(wire)) if self.dice.random() < self.trouble.reorder else 0
             self._land(key, wire.pop(at), acknowledge=not held)
@@ -225,19 +234,33 @@ class Rails(Fabric):
             found = tf.Message.from_buffer(self.mail[rank, peer, lane])
             library.tf_hear(pair, found, base, size)
         for lane in range(self.lanes):
+            self._beat((rank, peer, lane))
             wanted = library.tf_wanted(pair, lane)
-            if wanted != tf.NOTHING and self.dice.random() < 0.5:
+            if wanted != tf.NOTHING and self.dice.random() < 0.2:
                 self._act((rank, peer, lane), wanted)
                 library.tf_think(pair, base, size)
         write = Write()
         while library.tf_owed(pair, write):
             self._post(rank, Write.from_buffer_copy(write))
+        while library.tf_arrived(pair, write):
+            self.endpoints[rank].complete(write, acknowledged=True)
         self._say(rank, peer)
+
+    def _beat(self, key: Key) -> None:
+        end = self.ends[key]
+        if not tf.failover().tf_carries(self.pairs[key[:2]], key[2]):
+            return
+        if end.queue and end.queue[0].since and self.time - end.queue[0].since > GIVE_UP_S:
+            self.fail(key)
+        elif not end.queue and self.time - end.beat > BEAT_S:
+            end.beat = self.time
+            end.post(bytes, lambda _: None)
 
     def _act(self, key: Key, wanted: int) -> None:
         library, pair, end = tf.failover(), self.pairs[key[:2]], self.ends[key]
         if wanted == tf.STOP:
             self.ends[key] = End()
+            self.counts["stopped"] += 1
             library.tf_stopped(pair, key[2])
             self.waits[key] = self.time + self.dice.uniform(0.0, 0.1)
         elif wanted == tf.OFFER and self.rejoin and self.time >= self.waits.get(key, 0.0):
@@ -263,17 +286,19 @@ class Rails(Fabric):
 
     def _say(self, rank: int, peer: int) -> None:
         message = tf.Message()
-        if self.dice.random() < 0.7 or not tf.failover().tf_say(self.pairs[rank, peer], message):
+        free = [lane for lane in range(self.lanes) if not self.ends[rank, peer, lane].telling]
+        if not free or self.dice.random() < 0.7 or not tf.failover().tf_say(self.pairs[rank, peer], message):
             return
         data, half = bytes(message), self.dice.randrange(MAILBOX)
-        for lane in range(self.lanes):
+        for lane in free:
             if not tf.failover().tf_carries(self.pairs[rank, peer], lane):
                 continue
             box = ctypes.addressof(self.mail[peer, rank, lane])
             # In two parts, so that it is read torn.
             end = self.ends[rank, peer, lane]
             end.post(lambda: data[:half], into(box))
-            end.post(lambda: data[half:], into(box + half))
+            end.telling = True
+            end.post(lambda: data[half:], into(box + half), partial(setattr, end, "telling", False))
 
 
 def into(address: int) -> Callable[[bytes], None]:

@@ -64,7 +64,8 @@ typedef struct {
 
 typedef struct {
     ts_write write;
-    uint32_t lane, lost; /* the lane that took it; to be sent again */
+    uint32_t lane, lost, arrived; /* the lane that took it; to be sent again; the peer has it */
+    uint32_t reserved;
 } tf_sent_write;
 
 typedef struct {
@@ -113,6 +114,18 @@ int tf_owed(const tf_pair *pair, ts_write *out) {
     for (uint32_t i = 0; i < 2 * TF_LANES; i++) {
         const tf_sent_write *one = &pair->sent[i / TF_LANES][i % TF_LANES];
         if (!one->lost || tf_carrier(pair, one->write.lane) == TF_NONE) continue;
+        *out = one->write;
+        return 1;
+    }
+    return 0;
+}
+
+/* Copies a write that the peer says it has, though its lane never acknowledged it; once each. */
+int tf_arrived(tf_pair *pair, ts_write *out) {
+    for (uint32_t i = 0; i < 2 * TF_LANES; i++) {
+        tf_sent_write *one = &pair->sent[i / TF_LANES][i % TF_LANES];
+        if (!one->arrived) continue;
+        one->arrived = 0;
         *out = one->write;
         return 1;
     }
@@ -228,14 +241,15 @@ static void answer(tf_line *own, const tf_line *heard, const uint8_t *base, uint
 static void settle(tf_pair *pair, uint32_t lane) {
     tf_line *own = &pair->own[lane];
     for (uint32_t i = 0; i < own->asked; i++) {
-        if (pair->heard[lane].arrived & 1u << i) continue;
+        int arrived = pair->heard[lane].arrived >> i & 1u;
         for (uint32_t k = 0; k < 2 * TF_LANES; k++) {
             tf_sent_write *one = &pair->sent[k / TF_LANES][k % TF_LANES];
             int same = one->write.flag == own->question[i].flag &&
                        one->write.flag_target == own->question[i].place;
             if (!same || one->lane != lane || one->lost) continue;
-            one->lost = 1;
-            pair->resent++;
+            one->arrived = (uint32_t)arrived;
+            one->lost = !arrived;
+            pair->resent += one->lost;
         }
     }
     own->settled = 1;
