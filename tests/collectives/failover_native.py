@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from tetraspark.collectives import build as builds
-from tetraspark.collectives.binding import bind
+from tetraspark.collectives.binding import Signatures, bind
 from tetraspark.collectives.native import Write
 from tetraspark.collectives.routes import MAX_LANES
 
@@ -69,12 +69,12 @@ class Pair(Structure):
         ("sent", SentWrite * MAX_LANES * 2),
         *((name, c_uint64) for name in ("said", "last_heard")),
         *((name, c_uint32) for name in ("lanes", "answer_due")),
-        ("resent", c_uint64),
+        ("resent", c_uint64 * MAX_LANES),
     )
 
 
 PAIR, MESSAGE = POINTER(Pair), POINTER(Message)
-SIGNATURES = {
+SIGNATURES: Signatures = {
     "tf_open": (None, [PAIR, c_uint32, c_uint32]),
     "tf_carries": (c_int, [PAIR, c_uint32]),
     "tf_carrier": (c_uint32, [PAIR, c_uint32]),

@@ -287,7 +287,11 @@ class Rails(Fabric):
     def _say(self, rank: int, peer: int) -> None:
         message = tf.Message()
         free = [lane for lane in range(self.lanes) if not self.ends[rank, peer, lane].telling]
-        if not free or self.dice.random() < 0.7 or not tf.failover().tf_say(self.pairs[rank, peer], message):
+        if (
+            not free
+            or self.dice.random() < 0.7
+            or not tf.failover().tf_say(self.pairs[rank, peer], message)
+        ):
             return
         data, half = bytes(message), self.dice.randrange(MAILBOX)
         for lane in free:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.collectives.fakes import SMALL
 from tests.collectives.oracle import raw, reduced, shard
-from tests.collectives.rails import RailTransport, Rails
+from tests.collectives.rails import Rails, RailTransport
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.fake import run_together, until
 from tetraspark.collectives.group import Group

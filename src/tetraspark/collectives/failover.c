@@ -74,7 +74,7 @@ typedef struct {
     tf_sent_write sent[2][TF_LANES]; /* by parity of the sequence and stripe */
     uint64_t said, last_heard;
     uint32_t lanes, answer_due;
-    uint64_t resent;
+    uint64_t resent[TF_LANES]; /* writes that were lost on each lane */
 } tf_pair;
 
 /* ---- which lane carries ------------------------------------------------------------------------ */
@@ -200,6 +200,14 @@ int tf_calm(const tf_pair *pair) {
     return 1;
 }
 
+/* Whether every stripe of the last two sequences has a lane that will deliver it. */
+int tf_settled(const tf_pair *pair) {
+    ts_write unused;
+    for (uint32_t lane = 0; lane < pair->lanes; lane++)
+        if (pair->failed[lane] || (pair->own[lane].phase == TF_DOWN && !pair->own[lane].settled)) return 0;
+    return !tf_owed(pair, &unused);
+}
+
 /* ---- what the ends say ------------------------------------------------------------------------- */
 
 static uint64_t checksum(const tf_message *message) {
@@ -249,7 +257,7 @@ static void settle(tf_pair *pair, uint32_t lane) {
             if (!same || one->lane != lane || one->lost) continue;
             one->arrived = (uint32_t)arrived;
             one->lost = !arrived;
-            pair->resent += one->lost;
+            pair->resent[lane] += one->lost;
         }
     }
     own->settled = 1;
