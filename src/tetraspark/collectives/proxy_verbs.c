@@ -382,13 +382,30 @@ static uint32_t kind_of(enum ibv_event_type type) {
     }
 }
 
-static void break_of_event(tv_context *c, uint32_t device, const struct ibv_async_event *event) {
+/* The index that the port's table has now for the device's GID; -1 while it is not there. */
+static int gid_now(const tv_device *device) {
+    struct ibv_port_attr port;
+    if (!device->mr || ibv_query_port(device->context, (uint8_t)device->port, &port)) return -1;
+    if (port.state != IBV_PORT_ACTIVE || !port.gid_tbl_len) return -1;
+    struct ibv_gid_entry *table = calloc((size_t)port.gid_tbl_len, sizeof *table);
+    if (!table) return -1;
+    int found = -1;
+    ssize_t count = ibv_query_gid_table(device->context, table, (size_t)port.gid_tbl_len, 0);
+    for (ssize_t i = 0; i < count && found < 0; i++)
+        if (table[i].port_num == device->port && table[i].gid_type == IBV_GID_TYPE_ROCE_V2 &&
+            !memcmp(table[i].gid.raw, device->gid, 16))
+            found = (int)table[i].gid_index;
+    free(table);
+    return found;
+}
+
+/* Breaks the lanes that an event ends: one, or all of the device. */
+static void break_of_event(tv_context *c, uint32_t device, const struct ibv_async_event *event, int all) {
     for (uint32_t peer = 0; peer < c->config.world; peer++)
         for (uint32_t lane = 0; lane < c->config.lanes; lane++) {
             if (!used(c, peer, lane) || c->config.device[peer][lane] != device) continue;
-            int hit = kind_of(event->event_type) == TV_DEVICE_FATAL ||
-                      c->lane[peer][lane].qp == event->element.qp;
-            if (hit) break_lane(c, peer, lane, 0, 0, 0, (uint32_t)event->event_type);
+            if (all || c->lane[peer][lane].qp == event->element.qp)
+                break_lane(c, peer, lane, 0, 0, 0, (uint32_t)event->event_type);
         }
 }
 
@@ -401,9 +418,14 @@ static void read_events(tv_context *c, uint32_t device) {
         int ours = event.element.port_num == (int)c->device[device].port;
         if (kind == TV_PORT_ERROR && ours) state->down = 1;
         if (kind == TV_PORT_ACTIVE && ours) state->down = 0;
-        if (kind == TV_QP_EVENT || kind == TV_DEVICE_FATAL) {
+        int all = kind == TV_DEVICE_FATAL;
+        /* Where a lane can be spared, these need no proof by retries. */
+        if (c->config.failover && kind == TV_PORT_ERROR) all = ours;
+        if (c->config.failover && kind == TV_GID_CHANGE)
+            all = gid_now(&c->device[device]) != (int)c->device[device].gid_index;
+        if (kind == TV_QP_EVENT || all) {
             pthread_mutex_lock(&c->lock);
-            break_of_event(c, device, &event);
+            break_of_event(c, device, &event, all);
             pthread_mutex_unlock(&c->lock);
         }
         ibv_ack_async_event(&event);
@@ -502,23 +524,6 @@ static void look_after(tv_context *c, uint32_t peer) {
 }
 
 /* ---- connections made anew ------------------------------------------------------------------------- */
-
-/* The index that the port's table has now for the device's GID; -1 while it is not there. */
-static int gid_now(const tv_device *device) {
-    struct ibv_port_attr port;
-    if (!device->mr || ibv_query_port(device->context, (uint8_t)device->port, &port)) return -1;
-    if (port.state != IBV_PORT_ACTIVE || !port.gid_tbl_len) return -1;
-    struct ibv_gid_entry *table = calloc((size_t)port.gid_tbl_len, sizeof *table);
-    if (!table) return -1;
-    int found = -1;
-    ssize_t count = ibv_query_gid_table(device->context, table, (size_t)port.gid_tbl_len, 0);
-    for (ssize_t i = 0; i < count && found < 0; i++)
-        if (table[i].port_num == device->port && table[i].gid_type == IBV_GID_TYPE_ROCE_V2 &&
-            !memcmp(table[i].gid.raw, device->gid, 16))
-            found = (int)table[i].gid_index;
-    free(table);
-    return found;
-}
 
 static uint32_t device_mtu(const tv_device *device) {
     struct ibv_port_attr port;

@@ -152,6 +152,8 @@ class VerbsTransport:
         """Log each lane that was lost or came back, once."""
         made = self.connections
         for key in sorted(broken ^ self._lost):
+            if self._closed(key[0]):
+                continue
             device = made.device_name(made.device_of(key))
             words = (self._rank, key[1], key[0], device)
             if key in broken:

@@ -1,34 +1,35 @@
-"""One rail fails under a stream of all-reduces: every bit right, degraded and said, then back."""
+"""One rail fails under a stream of all-reduces: every bit right, degraded and said, then back.
 
+One group lives through all of it, so each failover finds the lanes that the last one made anew.
+"""
+
+import multiprocessing
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-import tests.rdma.injection
 import tests.rdma.streaming  # noqa: F401  # gives the ranks their command "stream"
 from tests.collectives.cluster import Cluster
 from tests.rdma.checks.check_faults import SETTINGS, WIRING, loss
-from tests.rdma.network import (
-    SWITCH,
-    down,
-    give_address,
-    over,
-    plug,
-    take_address,
-    unplug,
-    up,
-)
+from tests.rdma.checks.conftest import REPLY_LIMIT_S
+from tests.rdma.network import SWITCH, down, give_address, over, plug, take_address, unplug, up
 from tests.rdma.streaming import oracle
 from tetraspark.collectives.verbs_options import VerbsOptions
 
 Start = Callable[..., Cluster]
 EVERYONE = [0, 1, 2, 3]
-OPTIONS = VerbsOptions(min_lanes=1)
-COUNT = 60
-REJOIN_S = 30.0
+COUNT = 42
+REJOIN_S = 60.0
+
+
+def delay(port: str) -> None:
+    """Let what a port sends arrive 1.5 s late: after the connection gave up and was replaced."""
+    netem = ["netem", "delay", "1500ms", "limit", "9999"]
+    subprocess.run(["tc", "qdisc", "add", "dev", port, "root", *netem], check=True)
 
 
 def clear(port: str) -> None:
@@ -36,59 +37,44 @@ def clear(port: str) -> None:
     subprocess.run(["tc", "qdisc", "replace", "dev", port, "root", "noqueue"], check=True)
 
 
-def delay(port: str) -> None:
-    """Let all that a port sends arrive 1.5 s late: long after the connection gave up."""
-    command = [
-        "tc",
-        "qdisc",
-        "add",
-        "dev",
-        port,
-        "root",
-        "netem",
-        "delay",
-        "1500ms",
-        "limit",
-        "9999",
-    ]
-    subprocess.run(command, check=True)
+def nothing() -> None:
+    """Leave the network as it is."""
 
 
-FAULTS: dict[str, tuple[Callable[[], object], Callable[[], object], int]] = {
-    "port down": (lambda: down("n1r0"), lambda: up(SWITCH, "n1r0"), 0),
-    "cable pulled": (lambda: unplug(SWITCH, "n2r1"), lambda: plug(SWITCH, "n2r1"), 1),
-    "address removed": (
-        lambda: take_address(SWITCH, "n1r0"),
-        lambda: give_address(SWITCH, "n1r0"),
-        0,
+@dataclass(frozen=True)
+class Fault:
+    """What breaks `lane` under the stream, `after_s` from its start, and what mends it.
+
+    `event`: instead, what the device of rank 2 reports in the middle of it.
+    """
+
+    lane: int
+    after_s: float
+    break_it: Callable[[], object] = nothing
+    mend: Callable[[], object] = nothing
+    event: str = ""
+
+
+FAULTS = {
+    "port down": Fault(0, 0.05, lambda: down("n1r0"), lambda: up(SWITCH, "n1r0")),
+    "cable pulled": Fault(1, 0.2, lambda: unplug(SWITCH, "n2r1"), lambda: plug(SWITCH, "n2r1")),
+    "all lost": Fault(1, 0.4, lambda: loss("n3r1"), lambda: clear("n3r1")),
+    "late packets": Fault(0, 0.3, lambda: delay("n0r0"), lambda: clear("n0r0")),
+    "address removed": Fault(
+        0, 0.1, lambda: take_address(SWITCH, "n1r0"), lambda: give_address(SWITCH, "n1r0")
     ),
-    "all lost": (lambda: loss("n3r1"), lambda: clear("n3r1"), 1),
-    "late packets": (lambda: delay("n0r0"), lambda: clear("n0r0"), 0),
+    "device fatal": Fault(1, 0.0, event="device"),
+    "port event": Fault(0, 0.0, event="port"),
 }
-
-
-def lanes_of(ranks: Cluster) -> list[list[dict[str, Any]]]:
-    """Return each rank's lanes."""
-    return [state["details"]["lanes"] for _, state in ranks.call(EVERYONE, "state")]
-
-
-def await_lanes(ranks: Cluster, limit_s: float) -> float:
-    """Wait until every lane of every rank carries; return the seconds it took."""
-    start = time.monotonic()
-    while any(one["broken"] for lanes in lanes_of(ranks) for one in lanes):
-        assert time.monotonic() - start < limit_s, lanes_of(ranks)
-        time.sleep(0.1)
-    return time.monotonic() - start
 
 
 @pytest.fixture(scope="module")
 def ranks() -> Iterator[Cluster]:
-    """Four ranks on two rails for which one lane is enough."""
-    import multiprocessing
-
+    """Four ranks on two rails, for which one lane is enough."""
+    transport = over(WIRING, VerbsOptions(min_lanes=1))
     fork = multiprocessing.get_context("fork")
     made = Cluster(
-        4, settings=SETTINGS, transport=over(WIRING, OPTIONS), reply_limit_s=90, context=fork
+        4, settings=SETTINGS, transport=transport, reply_limit_s=REPLY_LIMIT_S, context=fork
     )
     try:
         assert [answer[0] for answer in made.opened] == ["ok"] * 4, made.opened
@@ -97,36 +83,107 @@ def ranks() -> Iterator[Cluster]:
         made.stop()
 
 
-@pytest.mark.parametrize("after_s", [0.2, 0.7])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_rail_fails_under_a_stream_and_comes_back(
-    ranks: Cluster, fault: str, after_s: float
-) -> None:
-    break_it, heal, lane = FAULTS[fault]
-    before = lanes_of(ranks)
+def lanes_of(ranks: Cluster) -> list[dict[str, Any]]:
+    """Return all ranks' lanes, each with its rank."""
+    states = ranks.call(EVERYONE, "state")
+    return [
+        {"rank": rank, **lane}
+        for rank, (_, state) in enumerate(states)
+        for lane in state["details"]["lanes"]
+    ]
+
+
+def await_lanes(ranks: Cluster) -> list[dict[str, Any]]:
+    """Wait until every lane of every rank carries; return them."""
+    end = time.monotonic() + REJOIN_S
+    while any(one["broken"] for one in (lanes := lanes_of(ranks))):
+        assert time.monotonic() < end, [one for one in lanes if one["broken"]]
+        time.sleep(0.1)
+    return lanes
+
+
+def check_stream(ranks: Cluster, first: int, count: int) -> None:
+    """Stream, and compare with the oracle."""
+    answers = ranks.call(EVERYONE, "stream", first, count)
+    assert answers == [("ok", oracle(4, first, count))] * 4
+
+
+def total(lanes: list[dict[str, Any]], name: str) -> int:
+    """Return the sum of one counter."""
+    return sum(int(one[name]) for one in lanes)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_rail_fails_under_a_stream_and_comes_back(ranks: Cluster, name: str) -> None:
+    fault = FAULTS[name]
+    before = await_lanes(ranks)
     start = time.monotonic()
     for rank in EVERYONE:
-        ranks.tell(rank, "stream", 0, COUNT)
-    time.sleep(after_s)
+        event = fault.event if rank == 2 else ""
+        ranks.tell(rank, "stream", 100, COUNT, event, fault.lane)
+    time.sleep(fault.after_s)
     try:
-        break_it()
+        fault.break_it()
         answers = [ranks.answer(rank) for rank in EVERYONE]
         took = time.monotonic() - start
-        assert [answer[0] for answer in answers] == ["ok"] * 4, answers
-        assert all(digests == oracle(4, 0, COUNT) for _, digests in answers)
-        states = [state for _, state in ranks.call(EVERYONE, "state")]
+        broken = lanes_of(ranks)
     finally:
-        heal()
-    lost = [one for state in states for one in state["details"]["lanes"] if one["broken"]]
-    assert lost and {one["lane"] for one in lost} == {lane}
-    back = await_lanes(ranks, REJOIN_S)
-    resent = sum(one["resent"] for lanes in lanes_of(ranks) for one in lanes)
-    print(
-        f"\n{fault} after {after_s} s: stream {took:.2f} s, back after {back:.2f} s, {resent} again"
-    )
-    print([state["details"]["degraded"] for state in states])
-    answers = ranks.call(EVERYONE, "stream", 1000, 14)
-    assert answers == [("ok", oracle(4, 1000, 14))] * 4
-    after = lanes_of(ranks)
-    for old, new in zip(before, after, strict=True):
-        assert all(b["writes"] > a["writes"] for a, b in zip(old, new, strict=True))
+        fault.mend()
+    assert answers == [("ok", oracle(4, 100, COUNT))] * 4
+    start = time.monotonic()
+    after = await_lanes(ranks)
+    back = time.monotonic() - start
+    failed = {
+        one["lane"]
+        for one, old in zip(after, before, strict=True)
+        if one["failures"] > old["failures"]
+    }
+    resent = total(after, "resent") - total(before, "resent")
+    print(f"\n{name}: stream {took:.2f} s, {resent} stripes again, back after {back:.2f} s")
+    assert failed == {fault.lane}
+    if not fault.event:
+        assert {one["lane"] for one in broken if one["state"] == "down"} == {fault.lane}
+    check_stream(ranks, 1000, 14)
+    for new, old in zip(lanes_of(ranks), after, strict=True):
+        assert new["writes"] - old["writes"] == 2 * 14
+
+
+def test_no_lane_left_is_a_named_failure(ranks: Cluster) -> None:
+    await_lanes(ranks)
+    for rank in EVERYONE:
+        ranks.tell(rank, "stream", 100, 1000)
+    down("n1r0")
+    time.sleep(0.5)
+    down("n1r1")
+    try:
+        answers = [ranks.answer(rank) for rank in EVERYONE]
+    finally:
+        up(SWITCH, "n1r0")
+        up(SWITCH, "n1r1")
+    assert [answer[:2] for answer in answers] == [("error", "CollectiveError")] * 4, answers
+    root = answers[0][2]
+    print(f"\n{root}")
+    assert all(answer[2] == root for answer in answers)
+    assert root["kind"] in ("port", "dead") and root["peer"] == 1
+
+
+def test_a_group_starts_degraded_where_it_may_and_the_lane_joins(cluster: Start) -> None:
+    down("n3r0")
+    try:
+        transport = over(WIRING, VerbsOptions(min_lanes=1))
+        ranks = cluster(4, settings=SETTINGS, transport=transport)
+        assert [answer[0] for answer in ranks.opened] == ["ok"] * 4, ranks.opened
+        check_stream(ranks, 0, 14)
+        absent = [one for one in lanes_of(ranks) if one["broken"]]
+    finally:
+        up(SWITCH, "n3r0")
+    assert {(one["rank"], one["peer"]) for one in absent} == {
+        *((3, peer) for peer in (0, 1, 2)),
+        *((rank, 3) for rank in (0, 1, 2)),
+    }
+    for one in absent:
+        assert one["lane"] == 0 and one["writes"] == 0
+        assert "node node3, device n3r0: port 1 is DOWN" in one["broken"]
+    await_lanes(ranks)
+    check_stream(ranks, 0, 14)
+    assert all(one["writes"] == 2 * 14 for one in lanes_of(ranks) if one["rejoined"])
