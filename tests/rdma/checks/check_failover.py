@@ -96,10 +96,13 @@ def lanes_of(ranks: Cluster) -> list[dict[str, Any]]:
 def await_lanes(ranks: Cluster) -> list[dict[str, Any]]:
     """Wait until every lane of every rank carries; return them."""
     end = time.monotonic() + REJOIN_S
-    while any(one["broken"] for one in (lanes := lanes_of(ranks))):
-        assert time.monotonic() < end, [one for one in lanes if one["broken"]]
+    while True:
+        lanes = lanes_of(ranks)
+        broken = [one for one in lanes if one["broken"]]
+        if not broken:
+            return lanes
+        assert time.monotonic() < end, broken
         time.sleep(0.1)
-    return lanes
 
 
 def check_stream(ranks: Cluster, first: int, count: int) -> None:
