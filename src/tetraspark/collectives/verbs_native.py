@@ -22,10 +22,12 @@ from tetraspark.collectives.native import Progress, Write
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 from tetraspark.collectives.wiring import MAX_DEVICES
 
+FOLDER = Path(__file__).parent
+PARTS = ("failover.c", "verbs_lane.c", "verbs_queue_pair.c", "verbs_failover.c")
 UNIT = Unit(
-    Path(__file__).with_name("proxy_verbs.c"),
+    FOLDER / "proxy_verbs.c",
     ("-libverbs", "-pthread"),
-    before=(Path(__file__).with_name("failover.c"),),
+    before=tuple(FOLDER / name for name in PARTS),
 )
 HEADER = Path("/usr/include/infiniband/verbs.h")
 ABI = 2
