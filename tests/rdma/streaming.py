@@ -14,7 +14,8 @@ SIZES = (8, 4096, 24, 1000, 8000, 16, 2048)
 def stream(group: Group, first: int, count: int, event: str = "", device: int = 0) -> list[str]:
     """All-reduce `count` times from seed `first` on; return each result's sha256.
 
-    `event`: what this rank's device reports after a third of them.
+    `event`: what this rank's device reports after a third of them. No connection of it can be
+    made anew after that, since its event descriptor is another's now.
     """
     told = []
     for seed in range(first, first + count):
