@@ -4,7 +4,7 @@ from ipaddress import IPv6Address
 
 import pytest
 
-from tetraspark.collectives.gid import Gid, choose_gid, parse_address, parse_gid
+from tetraspark.collectives.gid import ROCE_V2, Gid, choose_gid, gid_of, parse_address, parse_gid
 
 LINK_LOCAL = "fe80:0000:0000:0000:4abb:47ff:fe12:3456"
 MAPPED = "0000:0000:0000:0000:0000:ffff:0a0a:0003"
@@ -72,3 +72,9 @@ def test_refusals_say_what_is_there(
         choose_gid(table(*rows), parse_address(address) if address else None)
     assert seen in caught.value.args[0]
     assert wanted in caught.value.args[1]
+
+
+@pytest.mark.parametrize("text", ["192.168.177.11", "fd00::17"])
+def test_the_gid_of_an_address_stands_for_it(text: str) -> None:
+    address = parse_address(text)
+    assert Gid(0, IPv6Address(gid_of(address)), ROCE_V2, "").address == address

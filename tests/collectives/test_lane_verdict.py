@@ -1,6 +1,7 @@
 """What broken lanes mean, as a table."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -51,3 +52,34 @@ def test_the_only_lane_says_so() -> None:
     found = judge_lanes(single, [lane(1, 0)], frozenset())
     assert found is not None and found.kind is Kind.LANE
     assert found.detail == "r0: retries exceeded; it is the only lane to it"
+
+
+SPARE = LaneMap(2, dict.fromkeys(PEERS, 2), {"r0": PEERS, "r1": PEERS}, dict.fromkeys(PEERS, 1))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        [lane(1, 0)],
+        [lane(0, 1), lane(1, 1), lane(3, 1)],
+        [lane(1, 0, 9.0, "its own port is DOWN")],
+        # The last one of them only now: its peer may be gone, or this rank's port.
+        [lane(1, 0, 9.0), lane(1, 1, 0.1)],
+    ],
+)
+def test_a_lane_that_can_be_spared_is_no_verdict(broken: list[BrokenLane]) -> None:
+    assert judge_lanes(SPARE, broken, frozenset()) is None
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind", "peer", "number"),
+    [
+        ([lane(1, 0, 9.0), lane(1, 1), lane(3, 0, 9.0)], Kind.DEAD, 1, 0),
+        ([lane(1, 0, 9.0), lane(1, 1, 0.0, "its own port is DOWN")], Kind.PORT, 2, 1),
+        ([replace(lane(3, 1), stuck=True)], Kind.LANE, 3, 1),
+    ],
+)
+def test_too_few_lanes_left(broken: list[BrokenLane], kind: Kind, peer: int, number: int) -> None:
+    found = judge_lanes(SPARE, broken, frozenset())
+    assert found is not None
+    assert (found.kind, found.peer, found.lane) == (kind, peer, number)

@@ -48,6 +48,7 @@ def test_what_is_no_wiring() -> None:
         {"depth": 32},
         {"beat_ms": 5},
         {"stale_s": 0.1},
+        {"min_lanes": 5},
     ],
 )
 def test_options_that_cannot_work(change: dict[str, int]) -> None:
@@ -57,6 +58,11 @@ def test_options_that_cannot_work(change: dict[str, int]) -> None:
 
 def test_the_connection_gives_up_when_it_says() -> None:
     assert VerbsOptions().give_up_s == pytest.approx(0.4697620, rel=1e-5)
+
+
+def test_lanes_that_are_enough() -> None:
+    assert [VerbsOptions().needed(wired) for wired in (1, 2, 4)] == [1, 2, 4]
+    assert [VerbsOptions(min_lanes=2).needed(wired) for wired in (1, 2, 4)] == [1, 2, 2]
 
 
 def card(node: str) -> Card:

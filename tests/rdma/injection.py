@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.collectives.ranks import COMMANDS
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.verbs import VerbsTransport
-from tetraspark.collectives.verbs_native import Lanes, VerbsConfig
+from tetraspark.collectives.verbs_native import LANE_BYTES, Lanes, VerbsConfig
 
 EVENTS = {"queue pair": 1, "device": 8, "port": 10}
 """IBV_EVENT_QP_FATAL, IBV_EVENT_DEVICE_FATAL and IBV_EVENT_PORT_ERR of verbs.h."""
@@ -20,9 +20,8 @@ EVENTS = {"queue pair": 1, "device": 8, "port": 10}
 RECORD = struct.Struct("<QII")
 """struct ib_uverbs_async_event_desc: element, event type, reserved."""
 
-LANE_BYTES = 336
-"""sizeof(tv_lane); its first word is the `ibv_qp *`, which holds its number at byte 52."""
 QP_NUMBER_AT = 52
+"""A lane's own state begins with its `ibv_qp *`, which holds its number there."""
 
 
 def inject(group: Group, event: str, device: int, peer: int, lane: int) -> None:

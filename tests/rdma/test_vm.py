@@ -16,6 +16,7 @@ CHECKS = {
         "check_worlds.py",
         "check_bits.py",
         "check_faults.py",
+        "check_failover.py",
         "check_events.py",
         "check_fabric.py",
         "check_qualify.py",

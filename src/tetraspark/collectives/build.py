@@ -31,10 +31,18 @@ COMPILE_LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Unit:
-    """One C file that becomes one library; `link` are the flags that follow it."""
+    """A C file that becomes one library; `link` are the flags that follow it.
+
+    `before` are files compiled as one text with it, ahead of it.
+    """
 
     path: Path
     link: tuple[str, ...] = ()
+    before: tuple[Path, ...] = ()
+
+    def source(self) -> bytes:
+        """Return the whole text."""
+        return b"\n".join(path.read_bytes() for path in (*self.before, self.path))
 
 
 PROXY = Unit(SOURCE)
@@ -108,7 +116,7 @@ def build(unit: Unit = PROXY) -> Path:
     BuildError.
     """
     command = find_compiler()
-    source = unit.path.read_bytes()
+    source = unit.source()
     libc = "-".join(platform.libc_ver())
     key = cache_key(
         source + " ".join(unit.link).encode(), platform.machine(), compiler_version(command), libc

@@ -48,6 +48,11 @@ def parse_address(text: str) -> Address:
     return ip_address(text)
 
 
+def gid_of(address: Address) -> bytes:
+    """Return the 16 bytes of the GID that stands for an address."""
+    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
+
+
 def usable(gids: Sequence[Gid]) -> list[Gid]:
     """Return the entries that a lane may use: RoCE v2, not empty, not link-local."""
     return [

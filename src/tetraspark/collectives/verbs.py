@@ -1,6 +1,7 @@
 """RDMA lanes between machines: reliable connections over libibverbs."""
 
 import ctypes
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +12,12 @@ from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.liveness import Life
 from tetraspark.collectives.transport import Finding, Phase, Seen
 from tetraspark.collectives.verbs_connections import Connections, Key
-from tetraspark.collectives.verbs_details import cause_of, details
+from tetraspark.collectives.verbs_details import cause, details
 from tetraspark.collectives.verbs_native import verbs
 from tetraspark.collectives.verbs_options import VerbsOptions
 from tetraspark.collectives.wiring import Wiring
+
+log = logging.getLogger(__name__)
 
 FLUSH_S = 0.25
 """Time given at the end to what is under way: the goodbye, a failure record."""
@@ -43,6 +46,7 @@ class VerbsTransport:
         self._endpoint: Endpoint | None = None
         self._beats: dict[int, tuple[int, int, float]] = {}
         self._verdict: Finding | None = None
+        self._lost: frozenset[Key] = frozenset()
 
     @property
     def connections(self) -> Connections:
@@ -130,19 +134,42 @@ class VerbsTransport:
         if made is None or made.context is None or self._verdict is not None:
             return self._verdict
         broken = [key for key in made.keys if made.state(key).broken]
-        if broken:
+        self._tell(frozenset(broken))
+        if any(self._short(peer, broken) for peer in {key[0] for key in broken}):
             closed = frozenset(peer for peer in made.peers if self._closed(peer))
             lanes = [self._broken_lane(key) for key in broken]
             self._verdict = judge_lanes(self._map(), lanes, closed)
         return self._verdict
 
+    def _short(self, peer: int, broken: Sequence[Key]) -> bool:
+        """Say whether too few lanes to a peer work, or one of them could not be stopped."""
+        made = self.connections
+        lost = [key for key in broken if key[0] == peer]
+        stuck = any(made.state(key).stuck for key in lost)
+        return stuck or made.lanes_to[peer] - len(lost) < made.needed[peer]
+
+    def _tell(self, broken: frozenset[Key]) -> None:
+        """Log each lane that was lost or came back, once."""
+        made = self.connections
+        for key in sorted(broken ^ self._lost):
+            if self._closed(key[0]):
+                continue
+            device = made.device_name(made.device_of(key))
+            words = (self._rank, key[1], key[0], device)
+            if key in broken:
+                why = cause(made, key)
+                log.warning("DEGRADED: rank %d lost lane %d to rank %d (%s): %s", *words, why)
+            else:
+                log.warning("rank %d has lane %d to rank %d (%s) again", *words)
+        self._lost = broken
+
     def _map(self) -> LaneMap:
         made = self.connections
         behind: dict[str, frozenset[int]] = {}
         for key in made.keys:
-            device = made.devices[made.device_of(key)].device
+            device = made.device_name(made.device_of(key))
             behind[device] = behind.get(device, frozenset()) | {key[0]}
-        return LaneMap(self._rank, made.lanes_to, behind)
+        return LaneMap(self._rank, made.lanes_to, behind, made.needed)
 
     def _closed(self, peer: int) -> bool:
         return bool(self.connections.status(peer).phase == Phase.CLOSING)
@@ -153,10 +180,11 @@ class VerbsTransport:
         return BrokenLane(
             peer=key[0],
             lane=key[1],
-            device=made.devices[index].device,
+            device=made.device_name(index),
             since_s=made.broken_for(key) or 0.0,
-            cause=cause_of(made.state(key)),
+            cause=cause(made, key),
             own_fault=made.own_fault(index),
+            stuck=bool(made.state(key).stuck),
         )
 
     def details(self) -> dict[str, Any]:

@@ -8,17 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DeviceCard:
-    """One device: its GID (hex), active MTU in bytes, and the key of the region it registered."""
+    """One device: its GID (hex), active MTU in bytes, and the key of the region it registered.
+
+    `absent` says why it carries nothing at the start, "" where it does.
+    """
 
     name: str
     gid: str
     mtu: int
     rkey: int
+    absent: str = ""
 
 
 @dataclass(frozen=True)
 class Card:
-    """One rank. `lanes` are (queue pair, first sequence number) by peer and lane.
+    """One rank. `lanes` are (queue pair, first sequence number) by peer and lane, 0 where absent.
 
     `wiring` and `options` must be equal on every rank. `base` is the region's address there.
     """

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tetraspark.collectives.layout import ABORT, PROGRESS, RECORD, RECORDS, Layout
-from tetraspark.collectives.local_lane import LocalLane
+from tetraspark.collectives.gid import gid_of
+from tetraspark.collectives.layout import ABORT, PAGE, PROGRESS, RECORD, RECORDS, Layout, round_up
 from tetraspark.collectives.port import own_fault
+from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 from tetraspark.collectives.verbs_card import Card, DeviceCard, check_cards
 from tetraspark.collectives.verbs_native import (
+    MAIL_BYTES,
     NO_DEVICE,
     DeviceState,
     LaneState,
@@ -32,9 +34,9 @@ Key = tuple[int, int]
 class Connections:
     """Made by the constructor, joined by `join`, alive from `start` to `close`.
 
-    `devices` are this rank's, as they were found at this start; `unchecked` names those of which
-    no PCI domain is known; `base` is the region's address. The constructor raises
-    LaneRefusedError, OSError or BuildError.
+    `devices` are this rank's, as they were found at this start; `absent` are lanes that could not
+    be used then, and why; `base` is the region's address. The constructor raises LaneRefusedError,
+    OSError or BuildError.
     """
 
     def __init__(self, rank: int, wiring: Wiring, options: VerbsOptions, layout: Layout) -> None:
@@ -43,9 +45,13 @@ class Connections:
         self.peers = [peer for peer in range(wiring.world) if peer != rank]
         self.lanes_to = {peer: len(wiring.ends(rank, peer)) for peer in self.peers}
         self.keys = [(peer, lane) for peer in self.peers for lane in range(self.lanes_to[peer])]
+        self.needed = {peer: options.needed(wired) for peer, wired in self.lanes_to.items()}
+        self.absent: dict[Key, str] = {}
         self._layout = layout
-        self.devices, self.unchecked = find_devices(wiring, rank, options.min_mtu)
-        self._memory = mmap.mmap(-1, layout.total)
+        self.devices = find_devices(wiring, rank, options)
+        self._mail = round_up(layout.total, PAGE)
+        self._bytes = self._mail + 2 * MAX_WORLD * MAX_LANES * MAIL_BYTES
+        self._memory = mmap.mmap(-1, self._bytes)
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.context: Any = verbs().tv_open(ctypes.byref(self._config(options)))
         if not self.context:
@@ -62,7 +68,7 @@ class Connections:
             wiring=self.wiring.digest(),
             options=asdict(options),
             base=self.base,
-            devices=tuple(map(self._add_device, self.devices)),
+            devices=tuple(map(self._add_device, range(len(self.wiring.devices[self.rank])))),
             lanes={peer: self._add_lanes(peer) for peer in self.peers},
         )
 
@@ -80,12 +86,14 @@ class Connections:
             service_level=options.service_level,
             beat_ms=options.beat_ms,
             record_stride=RECORD,
+            failover=options.min_lanes > 0,
             base=self.base,
-            bytes=layout.total,
+            bytes=self._bytes,
             progress=PROGRESS,
             status=layout.status_at(self.rank),
             records=RECORDS,
             abort_word=ABORT,
+            mail=self._mail,
         )
         for row in config.device:
             for lane in range(len(row)):
@@ -94,8 +102,17 @@ class Connections:
             config.device[key[0]][key[1]] = self.device_of(key)
         return config
 
-    def _add_device(self, lane: LocalLane) -> DeviceCard:
-        arguments = (lane.device.encode(), lane.port, lane.gid.index)
+    def _add_device(self, index: int) -> DeviceCard:
+        """Open a device; one that is absent may come later, so it is opened if it can be."""
+        lane = self.devices.usable.get(index)
+        if lane is None:
+            choice = self.wiring.devices[self.rank][index]
+            gid = gid_of(choice.address) if choice.address else bytes(16)
+            reason = "; ".join(map(str, self.devices.absent[index]))
+            port = choice.port or 1
+            rkey = verbs().tv_add_device(self.context, choice.device.encode(), port, 0, gid)
+            return DeviceCard(choice.device, gid.hex(), 0, rkey, reason)
+        arguments = (lane.device.encode(), lane.port, lane.gid.index, lane.gid.value.packed)
         rkey = verbs().tv_add_device(self.context, *arguments)
         if not rkey:
             raise OSError(f"{lane.device}: {self._error()}")
@@ -104,6 +121,9 @@ class Connections:
     def _add_lanes(self, peer: int) -> tuple[tuple[int, int], ...]:
         made = []
         for lane in range(self.lanes_to[peer]):
+            if self.device_of((peer, lane)) in self.devices.absent:
+                made.append((0, 0))
+                continue
             number = verbs().tv_add_lane(self.context, peer, lane)
             if not number:
                 raise OSError(f"lane {lane} to rank {peer}: {self._error()}")
@@ -118,7 +138,17 @@ class Connections:
         read = [Card.from_bytes(card) for card in cards]
         check_cards(self.card, read)
         for key in self.keys:
-            self._join(key, read[key[0]])
+            own, far = self.wiring.ends(self.rank, key[0])[key[1]]
+            absent = self.card.devices[own].absent or read[key[0]].devices[far].absent
+            if absent:
+                self.absent[key] = absent
+        for peer, needed in self.needed.items():
+            lost = [reason for key, reason in self.absent.items() if key[0] == peer]
+            if self.lanes_to[peer] - len(lost) < needed:
+                raise ValueError(f"fewer than {needed} lanes to rank {peer}: {'; '.join(lost)}")
+        for key in self.keys:
+            if key not in self.absent:
+                self._join(key, read[key[0]])
 
     def _join(self, key: Key, card: Card) -> None:
         peer, lane = key
@@ -155,6 +185,10 @@ class Connections:
         state: LaneState = self.context.contents.state[peer][lane]
         return state
 
+    def device_name(self, index: int) -> str:
+        """Return the name of an own device."""
+        return self.wiring.devices[self.rank][index].device
+
     def device_state(self, index: int) -> DeviceState:
         """Return an own device's state, live."""
         state: DeviceState = self.context.contents.device_state[index]
@@ -171,7 +205,9 @@ class Connections:
 
     def own_fault(self, index: int) -> str:
         """Say what is wrong with an own port now: its state, its address, its events."""
-        lane = self.devices[index]
+        lane = self.devices.usable.get(index)
+        if lane is None:
+            return ""
         fault = own_fault(lane.device, lane.port, lane.gid)
         if not fault and self.device_state(index).down:
             return "its own port reported an error"

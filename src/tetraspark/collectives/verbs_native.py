@@ -22,10 +22,37 @@ from tetraspark.collectives.native import Progress, Write
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 from tetraspark.collectives.wiring import MAX_DEVICES
 
-UNIT = Unit(Path(__file__).with_name("proxy_verbs.c"), ("-libverbs", "-pthread"))
+FOLDER = Path(__file__).parent
+PARTS = ("failover.c", "verbs_lane.c", "verbs_queue_pair.c", "verbs_failover.c")
+UNIT = Unit(
+    FOLDER / "proxy_verbs.c",
+    ("-libverbs", "-pthread"),
+    before=tuple(FOLDER / name for name in PARTS),
+)
 HEADER = Path("/usr/include/infiniband/verbs.h")
-ABI = 1
+ABI = 2
 NO_DEVICE = 0xFFFFFFFF
+MAIL_BYTES = 896
+"""Room of one message between the two ends of a pair."""
+LANE_BYTES = 376
+"""Size of a lane's own state in C, which nobody reads from here but a test."""
+
+
+class Phase(IntEnum):
+    """How far a lane is: carrying; stopped; with a fresh queue pair; connected, unproven."""
+
+    UP = 0
+    DOWN = 1
+    OFFERED = 2
+    JOINED = 3
+
+
+class FoundBy(IntEnum):
+    """Who found a lane broken: this end, the peer, or the start, at which it was absent."""
+
+    OWN = 0
+    PEER = 1
+    START = 2
 
 
 class Event(IntEnum):
@@ -58,20 +85,26 @@ class VerbsConfig(Structure):
     _fields_ = (
         *((name, c_uint32) for name in ("world", "rank", "lanes", "signal_every", "depth")),
         *((name, c_uint32) for name in ("timeout", "retries", "traffic_class", "service_level")),
-        *((name, c_uint32) for name in ("beat_ms", "record_stride", "reserved")),
+        *((name, c_uint32) for name in ("beat_ms", "record_stride", "failover")),
         ("device", c_uint32 * MAX_LANES * MAX_WORLD),
         *((name, c_uint64) for name in ("base", "bytes", "progress", "status", "records")),
         ("abort_word", c_uint64),
+        ("mail", c_uint64),
     )
 
 
 class LaneState(Structure):
-    """One lane: whether and why it is broken, and what it has carried."""
+    """One lane: whether and why it is broken, what became of it, and what it has carried.
+
+    `lost_at` and `back_at` are this rank's sequences when it last failed and carried again.
+    """
 
     _fields_ = (
         *((name, c_uint32) for name in ("qp", "broken", "status", "vendor", "error", "event")),
-        *((name, c_uint64) for name in ("broken_ns", "writes", "signalled", "completions")),
-        *((name, c_uint64) for name in ("beats", "stalls")),
+        *((name, c_uint32) for name in ("found_by", "stuck", "generation", "phase", "failures")),
+        *((name, c_uint32) for name in ("rejoined", "lost_at", "back_at")),
+        *((name, c_uint64) for name in ("broken_ns", "settled_ns", "resent", "writes")),
+        *((name, c_uint64) for name in ("signalled", "completions", "beats", "stalls")),
     )
 
 
@@ -107,7 +140,7 @@ CONTEXT = POINTER(Lanes)
 SIGNATURES: Signatures = {
     "tv_port_mtu": (c_uint32, [c_char_p, c_uint32]),
     "tv_open": (CONTEXT, [POINTER(VerbsConfig)]),
-    "tv_add_device": (c_uint32, [CONTEXT, c_char_p, c_uint32, c_uint32]),
+    "tv_add_device": (c_uint32, [CONTEXT, c_char_p, c_uint32, c_uint32, c_char_p]),
     "tv_add_lane": (c_uint32, [CONTEXT, c_uint32, c_uint32]),
     "tv_join": (c_int, [CONTEXT, c_uint32, c_uint32, c_uint32, POINTER(Remote)]),
     "tv_start": (c_int, [CONTEXT]),
@@ -127,6 +160,7 @@ def abi_numbers() -> list[int]:
         *(Progress.acked.offset, ctypes.sizeof(Status), ctypes.sizeof(VerbsConfig)),
         *(VerbsConfig.base.offset, ctypes.sizeof(LaneState), ctypes.sizeof(DeviceState)),
         *(ctypes.sizeof(Remote), Remote.gid.offset, Lanes.device_state.offset, Lanes.error.offset),
+        *(MAIL_BYTES, LANE_BYTES),
     ]
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tetraspark.collectives.local_lane import MTUS
+from tetraspark.collectives.routes import MAX_LANES
 
 ACK_UNIT_S = 4.096e-6
 """A queue pair's `timeout` t means 4.096 us x 2^t (InfiniBand specification)."""
@@ -16,7 +17,8 @@ class VerbsOptions:
     are refused, since some drivers then retry for ever. `signal_every`: stripes of a lane for one
     completion. `depth`: entries of a send queue. `beat_ms`: how often a lane is proven alive and
     peers are told of progress, milliseconds. `stale_s`: a peer whose lanes acknowledge and whose
-    status has not changed for so long is stopped.
+    status has not changed for so long is stopped. `min_lanes`: lanes to a peer that are enough,
+    at the start and later; 0 wants all that are wired, so that a lost lane fails the group.
     """
 
     min_mtu: int = 4096
@@ -28,6 +30,7 @@ class VerbsOptions:
     service_level: int = 0
     beat_ms: int = 50
     stale_s: float = 0.5
+    min_lanes: int = 0
 
     def __post_init__(self) -> None:
         if self.min_mtu not in MTUS:
@@ -40,11 +43,16 @@ class VerbsOptions:
             ("traffic_class", 0, 255),
             ("service_level", 0, 7),
             ("beat_ms", 10, 1000),
+            ("min_lanes", 0, MAX_LANES),
         ):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} {getattr(self, name)}: wanted {low}..{high}")
         if self.stale_s < 4 * self.beat_ms / 1000:
             raise ValueError(f"stale_s {self.stale_s}: wanted at least four beats")
+
+    def needed(self, wired: int) -> int:
+        """Return how many of a pair's `wired` lanes must work."""
+        return min(self.min_lanes, wired) or wired
 
     @property
     def give_up_s(self) -> float:

@@ -1,6 +1,7 @@
 """Find the devices a rank's wiring names, each with the GID and MTU it has at this moment."""
 
 import ctypes
+from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.collectives.local_lane import (
@@ -13,27 +14,44 @@ from tetraspark.collectives.local_lane import (
 )
 from tetraspark.collectives.port import SYSFS, device_names, read_ports
 from tetraspark.collectives.verbs_native import verbs
+from tetraspark.collectives.verbs_options import VerbsOptions
 from tetraspark.collectives.wiring import Wiring
 
 
-def find_devices(
-    wiring: Wiring, rank: int, min_mtu: int, root: Path = SYSFS
-) -> tuple[list[LocalLane], list[str]]:
-    """Return the rank's devices, checked, and those about whose PCI domain nothing is known.
+@dataclass(frozen=True)
+class Devices:
+    """A rank's devices by their index: those that passed every check, and why others did not.
 
-    Raises LaneRefusedError with every device's problems, BuildError without libibverbs.
+    `unchecked` names those about whose PCI domain nothing is known.
+    """
+
+    usable: dict[int, LocalLane]
+    absent: dict[int, tuple[Refusal, ...]]
+    unchecked: list[str]
+
+
+def find_devices(wiring: Wiring, rank: int, options: VerbsOptions, root: Path = SYSFS) -> Devices:
+    """Look at the rank's devices. Raises BuildError without libibverbs.
+
+    Raises LaneRefusedError, with every device's problems, where too few lanes to a peer are left.
     """
     node = wiring.nodes[rank]
-    found: list[LocalLane] = []
-    refusals: list[Refusal] = []
-    for choice in wiring.devices[rank]:
+    usable: dict[int, LocalLane] = {}
+    absent: dict[int, tuple[Refusal, ...]] = {}
+    for index, choice in enumerate(wiring.devices[rank]):
         try:
-            found.append(_find(node, choice, min_mtu, root))
+            usable[index] = _find(node, choice, options.min_mtu, root)
         except LaneRefusedError as error:
-            refusals += error.refusals
-    if refusals:
-        raise LaneRefusedError(refusals)
-    return found, check_domains(node, found, wiring.used_together(rank))
+            absent[index] = error.refusals
+    groups = wiring.used_together(rank)
+    left = [tuple(index for index in group if index in usable) for group in groups]
+    if any(
+        len(some) < options.needed(len(group)) for some, group in zip(left, groups, strict=True)
+    ):
+        raise LaneRefusedError([refusal for one in absent.values() for refusal in one])
+    places = {index: place for place, index in enumerate(usable)}
+    together = [tuple(places[index] for index in group) for group in left]
+    return Devices(usable, absent, check_domains(node, list(usable.values()), together))
 
 
 def _find(node: str, choice: Choice, min_mtu: int, root: Path) -> LocalLane:

@@ -34,7 +34,10 @@ def libraries() -> dict[str, dict[str, str]]:
     from tetraspark.collectives.verbs_native import UNIT
 
     return {
-        unit.path.name: {"source": _sha256(unit.path), "library": _sha256(build(unit))}
+        unit.path.name: {
+            "source": hashlib.sha256(unit.source()).hexdigest(),
+            "library": _sha256(build(unit)),
+        }
         for unit in (PROXY, UNIT)
     }
 
