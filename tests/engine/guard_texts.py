@@ -62,7 +62,8 @@ TEXTS = {
     "markdown list": "".join(f"- [ ] step {i}: check `node{i}`\n" for i in range(120)),
     "a poem with a refrain": "".join(
         f"Verse {i} tells another story of {day}\nand ends as each verse ends:\n"
-        "Row, row, row your boat, gently down the stream,\nMerrily, merrily, life is but a dream.\n\n"
+        "Row, row, row your boat, gently down the stream,\n"
+        "Merrily, merrily, merrily, merrily, life is but a dream.\n\n"
         for i, day in enumerate(_DAYS * 2)
     ),
     "blank lines": "a\n\n\n\n\n\nb\n\n\n\nc\n" + "\n" * 12 + "d\n",
@@ -102,6 +103,7 @@ LOOPS = {
     "a table row": "| a | b |\n" * 800,
     "a function": "def add(a, b):\n    return a + b\n\n\nprint(add(1, 2))\n" * 200,
     "zeros": "0, " * 4000,
-    "css": "@keyframes roll { from { left: 0 } to { left: 100% } }\n.car { animation: roll }\n" * 150,
+    "css": "@keyframes roll { from { left: 0 } to { left: 100% } }\n.car { animation: roll }\n"
+    * 150,
     "after an answer": "The answer is 42. It follows from the sum.\n" + "Done. " * 2000,
 }

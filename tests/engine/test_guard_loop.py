@@ -54,9 +54,8 @@ def repetitive(draw: st.DrawFn) -> list[int]:
     for _ in range(draw(st.integers(1, 8))):
         piece = draw(st.lists(st.integers(0, 2), min_size=1, max_size=10))
         text += piece * draw(st.integers(1, 6))
-        if text and draw(st.booleans()):
-            back = draw(st.integers(1, len(text)))
-            text += text[-back:][: draw(st.integers(1, 12))]
+        back = draw(st.integers(1, len(text)))
+        text += text[-back:][: draw(st.integers(0, 12))]
     return text[:160]
 
 

@@ -14,9 +14,11 @@ from tetraspark.site.load import LoadedSite, load_site
 SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
+GUARDS = {"max_new_tokens": 3000, "default_new_tokens": 160}
 SWAPS = {
     "port = 30000": 'port = 0\nkey_file = "key"',
-    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}',
+    'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\n\n[guards]\n'
+    + "\n".join(f"{name} = {value}" for name, value in GUARDS.items()),
 }
 
 

@@ -44,9 +44,7 @@ class GuardSettings:
             ("loop_line_repeats", 2),
         ):
             if getattr(self, name) < least:
-                raise ValueError(
-                    f"guards: {name} = {getattr(self, name)}: wanted at least {least}"
-                )
+                raise ValueError(f"guards: {name} = {getattr(self, name)}: wanted at least {least}")
         if self.default_new_tokens > self.max_new_tokens:
             raise ValueError(
                 f"guards: default_new_tokens = {self.default_new_tokens}: wanted at most "

@@ -7,6 +7,7 @@ from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
+from tetraspark.line.guard_settings import guards
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.site.engines import RELEASE
@@ -32,6 +33,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory) -> Plan:
         *_plugin(loaded),
         *settings.told(),
         *_collectives(loaded),
+        *guards(loaded),
         *settings.extra(loaded),
     ]
     settings.refuse_conflicts(all_settings)
