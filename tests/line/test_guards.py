@@ -60,7 +60,7 @@ def test_the_cap_holds_on_the_engines_own_route(client: httpx.Client, served: An
 
 
 def test_one_token_for_ever_ends(client: httpx.Client) -> None:
-    answer = chat(client, max_tokens=150, **SAME).json()
+    answer = chat(client, max_tokens=110, **SAME).json()
     choice = answer["choices"][0]
     assert (choice["finish_reason"], choice["matched_stop"]) == ("stop", "repetition")
     assert answer["usage"]["completion_tokens"] == 64
@@ -68,7 +68,7 @@ def test_one_token_for_ever_ends(client: httpx.Client) -> None:
 
 
 def test_one_token_for_ever_ends_in_a_stream_too(client: httpx.Client) -> None:
-    fields = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": 150}
+    fields = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": 110}
     lines = chat(client, **fields, **SAME).text.splitlines()
     chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     last = next(chunk["choices"][0] for chunk in reversed(chunks) if chunk["choices"])
@@ -78,7 +78,7 @@ def test_one_token_for_ever_ends_in_a_stream_too(client: httpx.Client) -> None:
 
 
 def test_a_loop_is_named_in_the_log_of_one_rank(client: httpx.Client, line: Command) -> None:
-    chat(client, max_tokens=150, **SAME)
+    chat(client, max_tokens=110, **SAME)
     entries = [json.loads(t) for t in line.run("logs", "-n", "9999", "--json").stdout.splitlines()]
     told = [one for one in entries if "matched=repetition" in one["text"]]
     assert {one["rank"] for one in told} == {0}
@@ -88,8 +88,10 @@ def test_a_loop_is_named_in_the_log_of_one_rank(client: httpx.Client, line: Comm
 
 def test_the_detokenizer_is_hooked(line: Command, served: Any) -> None:
     """Without it a text that speaks of repetition is cut there when it is ended as a loop."""
-    text = line.run("logs", "-n", "9999").stdout
-    assert "DetokenizerManager.trim_matched_stop" in text
+    entries = [json.loads(t) for t in line.run("logs", "-n", "9999", "--json").stdout.splitlines()]
+    receipts = [one for one in entries if one["text"].startswith('{"tetraspark": "detokenizer"')]
+    assert {one["rank"] for one in receipts} == {0}
+    assert "DetokenizerManager.trim_matched_stop" in receipts[0]["text"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
+from tetraspark.engine import receipts
 from tetraspark.engine.drift import Target, inspect_all
 from tetraspark.engine.guard_env import guard_settings
 from tetraspark.engine.hook import Hook, Role
@@ -39,7 +40,11 @@ def register() -> None:
     _refuse_split(role, cuda=cuda)
     _refuse_guards()
     _refuse_drift(targets_of(role, cuda=cuda))
-    apply_hooks(hooks_of(role, cuda=cuda))
+    hooks = hooks_of(role, cuda=cuda)
+    apply_hooks(hooks)
+    if role == "detokenizer":
+        # The other two print receipts of their own once they are up.
+        receipts.emit("detokenizer", hooks=[hook.target.path for hook in hooks])
 
 
 def process_role() -> Role:
