@@ -27,7 +27,7 @@ def test_a_cap_is_never_above_the_limit_and_says_why(asked: int | None) -> None:
     cap = cap_of(asked, LIMITS)
     assert cap.tokens <= LIMITS.max_new_tokens
     assert cap.why == ("default" if asked is None else "asked" if asked <= 1000 else "limit")
-    assert cap.tokens == {None: 200}.get(asked, min(asked or 0, 1000))
+    assert cap.tokens == (200 if asked is None else min(asked, 1000))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_known_effort_passes(effort: object) -> None:
     "effort", ["low", "High", "", "number", 0.5, 50, "0.5", True, -1, 1e9, {}, [], "nan", "1e999"]
 )
 def test_an_unknown_effort_is_refused_with_the_tiers(effort: object) -> None:
-    with pytest.raises(RefusedRequest, match="allowed: 'none', 'high', 'max'$") as caught:
+    with pytest.raises(RefusedRequest, match=r"allowed: 'none', 'high', 'max'$") as caught:
         refuse_effort([None, effort], FEW)
     assert caught.value.as_error()["error"]["param"] == "reasoning_effort"
     json.dumps(caught.value.as_error())
@@ -71,7 +71,7 @@ def test_numbers_are_a_tier_of_their_own(effort: object) -> None:
 
 @pytest.mark.parametrize("effort", [1.5, 101, -0.1, "inf", float("nan"), False])
 def test_a_number_out_of_range_is_no_tier(effort: object) -> None:
-    with pytest.raises(RefusedRequest, match="a number from 0 to 0.99"):
+    with pytest.raises(RefusedRequest, match=r"a number from 0 to 0\.99"):
         refuse_effort([effort], GuardSettings())
 
 
@@ -116,11 +116,11 @@ JSON = st.recursive(
 @given(JSON, JSON, JSON)
 def test_whatever_a_client_sends_is_taken_or_refused(one: Any, two: Any, three: Any) -> None:
     body = {"thinking": one, "enable_thinking": two, "chat_template_kwargs": three}
-    for check in (lambda: thinking_of(body), lambda: refuse_effort((one, two), LIMITS)):
-        try:
-            check()
-        except RefusedRequest as error:
-            json.dumps(error.as_error())
+    try:
+        thinking_of(body)
+        refuse_effort((one, two), LIMITS)
+    except RefusedRequest as error:
+        json.dumps(error.as_error())
 
 
 def test_settings_travel_as_variables() -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from hypothesis import strategies as st
 
 ODD = (
-    "\x00", "\n", "\r\n", "\t", " ", "\u2028", "\ufffd", "\ud800", "é", "٣", "²", "-", "-1", "1" * 5000, "0x",
-    "1e999", "NaN", "Infinity", "null", "[]", "{}", '"', "'", "\\", "[" * 2000, "(", ")", "{", "$(", "%s", ":", ",",
+    "\x00", "\n", "\r\n", "\t", " ", "\u2028", "\ufffd", "\ud800", "é", "٣", "²", "-", "-1",
+    "1" * 5000, "0x",
+    "1e999", "NaN", "Infinity", "null", "[]", "{}", '"', "'", "\\", "[" * 2000, "(",
+    ")", "{", "$(", "%s", ":", ",",
     "0000-00-00", "9999-99-99 99:99:99", "/", "..", "=", "#", "\x1b[31m", "true",
 )  # fmt: skip
 """What has broken parsers before: among them digits that are none, numbers without end, depth."""
@@ -15,18 +17,31 @@ ODD = (
 
 NUMBERS = ("", "1" * 5000, "²", "-1", "0", "1e999", "9" * 30)
 VALUES = ("null", "1", "[]", "{}", '""', "true", "1.5", "NaN", "[" * 2000)
-WHOLE = ("", "null", "1", '"a"', "[]", "[[]]", "[{}]", "{}", "[" * 2000, '{"a":' * 2000, "\ud800", "\x00")
-MOST_PLACES = 12
-MOST_SEEDS = 24
+WHOLE = (
+    "",
+    "null",
+    "1",
+    '"a"',
+    "[]",
+    "[[]]",
+    "[{}]",
+    "{}",
+    "[" * 2000,
+    '{"a":' * 2000,
+    "\ud800",
+    "\x00",
+)
 
 
-def hazards(seeds: tuple[str, ...]) -> Iterator[str]:
-    """Yield what is always tried: odd whole texts, and odd values in the places of real ones."""
+def hazards(seeds: tuple[str, ...], places: int) -> Iterator[str]:
+    """Yield what is always tried: odd whole texts, and odd values in the places of real ones, in
+    about so many seeds and so many places of each.
+    """
     yield from WHOLE
-    for seed in seeds[:: max(1, len(seeds) // MOST_SEEDS)]:
+    for seed in seeds[:: max(1, len(seeds) // places)]:
         for pattern, values in ((r"\d+", NUMBERS), (r'"[^"\n]*"|\[\]|\{\}|null|true', VALUES)):
             found = list(re.finditer(pattern, seed))
-            for match in found[:: max(1, len(found) // MOST_PLACES)]:
+            for match in found[:: max(1, len(found) // places)]:
                 for value in values:
                     yield seed[: match.start()] + value + seed[match.end() :]
 

@@ -55,4 +55,3 @@ RECORDS = (
     Record("shared memory card", shm_card.Card.from_bytes, (SHM.to_bytes(),)),
     Record("RDMA card", verbs_card.Card.from_bytes, (RDMA.to_bytes(),)),
 )
-

@@ -67,7 +67,11 @@ class Failure:
         """Decode a record. Raises ValueError if it is not one."""
         found = unseal("failure", data)
         kind = found.get("kind")
-        return built(cls, "failure", found | {"kind": Kind(kind) if kind in KINDS else kind})
+        return built(
+            cls,
+            "failure",
+            found | {"kind": Kind(kind) if isinstance(kind, str) and kind in KINDS else kind},
+        )
 
 
 def root_of(failures: Iterable[Failure]) -> Failure:

@@ -53,10 +53,12 @@ def built(kind: type[Value], name: str, values: Mapping[str, Any]) -> Value:
         off = sorted(set(values) ^ set(wanted))
         raise ValueError(f"a {name} of another version: {', '.join(off)[:SHOWN]}")
     for field, type_of in wanted.items():
-        plain = get_origin(type_of) or type_of
-        if isinstance(plain, type) and type(values[field]) is not plain:
-            if not isinstance(values[field], plain) or isinstance(values[field], bool):
-                raise ValueError(f"a {name} with {field} {str(values[field])[:SHOWN]!r}")
+        plain: Any = get_origin(type_of) or type_of
+        value = values[field]
+        # bool is an int to Python and none to C.
+        odd = not isinstance(value, plain) or (isinstance(value, bool) and plain is not bool)
+        if odd:
+            raise ValueError(f"a {name} with {field} {str(value)[:SHOWN]!r}")
     return kind(**values)
 
 

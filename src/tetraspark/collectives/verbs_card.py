@@ -62,8 +62,8 @@ class Card:
                 int(peer): tuple((qp, number) for qp, number in lanes)
                 for peer, lanes in found["lanes"].items()
             }
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not an {NAME}: {type(error).__name__}: {error}") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"an {NAME} that names no devices or lanes: {error}") from error
         return built(cls, NAME, found)
 
     def lane_of(self, peer: int, lane: int) -> tuple[int, int]:
