@@ -5,7 +5,7 @@ import pytest
 from tests.fuzz.parsers import PARSERS, Parser
 from tests.fuzz.strive import fuzz_parser
 
-EXAMPLES = 25
+EXAMPLES = 15
 WITHOUT_A_WHOLE_SEED = {"ring plan", "Engram manifest", "Engram tables"}
 
 
@@ -18,7 +18,7 @@ def test_a_parser_reads_or_refuses(parser: Parser) -> None:
 def test_a_seed_of_a_parser_is_read(parser: Parser) -> None:
     """Seeds that are all refused would fuzz nothing but the refusal."""
     read = 0
-    for seed in parser.seeds():
+    for seed in parser.seeds()[:40]:
         try:
             parser.read(seed)
             read += 1

@@ -15,7 +15,7 @@ from tetraspark.collectives.message import MAX_BYTES, built, seal, unseal
 from tetraspark.collectives.verbs_card import Card
 from tetraspark.collectives.vote import Ballot, count, unanimous
 
-EXAMPLES = 150
+EXAMPLES = 100
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)

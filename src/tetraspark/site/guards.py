@@ -66,7 +66,7 @@ def guard_findings(document: Document) -> Iterator[Finding]:
         if key in guards:
             names = f"sglang {engine}" if engine == RELEASE else f"the {engine} branch"
             wanted = f"keys that {names} reads (docs/guards.md)"
-            seen = f"`{key}` is set, which {names} does not read"
+            seen = f"`{key}` is set, and {names} does not read it"
             yield Finding(("guards", key), seen, wanted, "remove it", (("image", "recipe"),))
     if engine == RELEASE:
         yield from _tokens(guards)
