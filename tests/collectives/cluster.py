@@ -12,7 +12,8 @@ from typing import Any
 
 from tests.collectives.ranks import MakeTransport, work
 from tetraspark.collectives.settings import Settings
-from tetraspark.collectives.shm import DIRECTORY, PREFIX
+from tetraspark.collectives.shm import DIRECTORY
+from tetraspark.collectives.shm_card import PREFIX
 
 forkserver = multiprocessing.get_context("forkserver")
 forkserver.set_forkserver_preload(["tetraspark.collectives.group"])

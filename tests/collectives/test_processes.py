@@ -12,7 +12,8 @@ import torch
 from tests.collectives.cluster import Cluster
 from tests.collectives.oracle import raw, reduced, shard
 from tetraspark.collectives.settings import Settings
-from tetraspark.collectives.shm import DIRECTORY, PREFIX
+from tetraspark.collectives.shm import DIRECTORY
+from tetraspark.collectives.shm_card import PREFIX
 
 pytestmark = pytest.mark.timed
 

@@ -22,11 +22,13 @@ canary_seconds = 86400.0
 canary_deadline_seconds = 2.0
 stall_seconds = 6.0
 """
+GUARDS = {"max_new_tokens": 120, "default_new_tokens": 70}
 SWAPS = {
     # A comment may hold what no value may.
     "port = 30000": f'port = 0\nkey_file = "key"  # not to be copied: {KEY}',
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\nfreeze_seconds = 300\n'
-    f"max_two_shot_bytes = {TWO_SHOT_LIMIT}",
+    f"max_two_shot_bytes = {TWO_SHOT_LIMIT}\n\n[guards]\n"
+    + "\n".join(f"{name} = {value}" for name, value in GUARDS.items()),
 }
 
 

@@ -87,6 +87,9 @@ class Rank:
             route = {"route": "engine", "dtype": "bfloat16", "shape": [1, 8], "bytes": 16}
             self.receipt("engine", engine="0.5.23", transport="off")
             self.receipt("tp_all_reduce", **route)
+            limits = {k: v for k, v in os.environ.items() if k.startswith("TETRASPARK_GUARD_")}
+            if limits:
+                self.receipt("guards", settings=limits)
             self.progress()
             while True:
                 signal.pause()

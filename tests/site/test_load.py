@@ -152,8 +152,17 @@ CASES: list[tuple[str, str, str, str, tuple[str, ...]]] = [
     (SWITCH, "[env]", "[env]\nLD_PRELOAD = '/x'", "LD_PRELOAD", ("image's own",)),
     (SWITCH, "[api]", "[engram]\nio_threads = 9\n[api]", "[engram]",
      ('recipe "release"', "does not read", "dsv4.1 branch", "remove [engram]")),
-    (SWITCH, "[api]", "[guards]\nloop_ngram = 9\n[api]", "[guards]",
-     ('recipe "release"', "does not read", "dsv4.1 branch", "remove [guards]")),
+    (SWITCH, "[guards]", "[guards]\nprefill_empty_cache_tokens = 0", "prefill_empty",
+     ("sglang 0.5.23 does not read it", "docs/guards.md", "remove it")),
+    (RING, "[guards]", "[guards]\nmax_sequences = 2", "max_sequences",
+     ("the dsv4.1 branch does not read it", "docs/guards.md")),
+    (SWITCH, "[guards]", "[guards]\nloop_ngram = 1", "loop_ngram", ("2 to 1024 tokens",)),
+    (SWITCH, "[guards]", "[guards]\nloop_repeats = 600", "loop_repeats",
+     ("loop_ngram = 32 times loop_repeats = 600", "at most 16384")),
+    (SWITCH, "[guards]", "[guards]\ndefault_new_tokens = 40000", "default_new",
+     ("default_new_tokens = 40000 with max_new_tokens = 32768", "at most max_new_tokens")),
+    (SWITCH, "[guards]", "[guards]\nreasoning_efforts = ['turbo']", "reasoning_efforts",
+     ("'turbo'",)),
 ]  # fmt: skip
 
 

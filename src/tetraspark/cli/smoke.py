@@ -10,6 +10,7 @@ from rich.table import Table
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.api import api_of
+from tetraspark.line.guard_settings import limits_of
 from tetraspark.line.smoke import smoke as smoke_line
 
 
@@ -23,9 +24,10 @@ def smoke(
     """Send the canary through the public API in several ways; exit code 1 when a check fails."""
     with open_line(site) as line:
         canary = line.loaded.site.model.canary
-        api = api_of(line.run()[1], line.key(), line.runner)
+        plan = line.run()[1]
+        api = api_of(plan, line.key(), line.runner)
         with err.status(f"asking {api.url}"):
-            checks = smoke_line(api, canary, timeout)
+            checks = smoke_line(api, canary, timeout, limits_of(plan))
     passed = all(check.ok for check in checks)
     if json:
         print_json({"ok": passed, "url": api.url, "checks": [asdict(check) for check in checks]})

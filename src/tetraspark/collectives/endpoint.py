@@ -173,7 +173,12 @@ class Endpoint:
         return buffer.raw[: word - 1] if word else None
 
     def leave_record(self, rank: int, offset: int, data: bytes, *, alarm: bool) -> None:
-        """Write a record into a mapped region; `alarm` raises its abort word and wakes it."""
+        """Write a record into a mapped region; `alarm` raises its abort word and wakes it.
+
+        Raises ValueError for one that has no room.
+        """
+        if len(data) > RECORD_BYTES:
+            raise ValueError(f"a record of {len(data)} bytes: wanted at most {RECORD_BYTES}")
         self._library.ts_leave_record(
             self._live(), rank, offset, data, len(data), len(data) + 1, alarm
         )

@@ -1,9 +1,10 @@
 """What a failed group says: one root cause, the same on every rank."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+
+from tetraspark.collectives.message import built, seal, unseal
 
 RECORD_BYTES = 504
 """Room for one record in a region: four 128-byte lines less the 8-byte word that marks it valid."""
@@ -22,6 +23,9 @@ class Kind(StrEnum):
     CLOSED = "closed"
     FROZEN = "frozen"
     LATE = "late"
+
+
+KINDS = frozenset(str(kind) for kind in Kind)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Failure:
 
     def to_bytes(self) -> bytes:
         """Encode for a record; a long detail is cut to fit `RECORD_BYTES`."""
-        data = json.dumps(self.as_dict()).encode()
+        data = seal("failure", self.as_dict())
         if len(data) <= RECORD_BYTES:
             return data
         short = self.detail[: max(0, len(self.detail) - (len(data) - RECORD_BYTES) - 3)]
@@ -61,11 +65,13 @@ class Failure:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Failure":
         """Decode a record. Raises ValueError if it is not one."""
-        fields = json.loads(data)
-        try:
-            return cls(**(fields | {"kind": Kind(fields["kind"])}))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a failure record: {error}") from error
+        found = unseal("failure", data)
+        kind = found.get("kind")
+        return built(
+            cls,
+            "failure",
+            found | {"kind": Kind(kind) if isinstance(kind, str) and kind in KINDS else kind},
+        )
 
 
 def root_of(failures: Iterable[Failure]) -> Failure:

@@ -33,8 +33,18 @@ class Records:
         for peer in self._peers:
             data = self._endpoint.read_record(self._layout.record_at(peer))
             if data is not None:
-                found[peer] = Failure.from_bytes(data) if data else None
+                found[peer] = self._read(peer, data)
         return found
+
+    def _read(self, peer: int, data: bytes) -> Failure | None:
+        """Return a record; one that cannot be read is a finding of this rank's own."""
+        try:
+            return Failure.from_bytes(data) if data else None
+        except ValueError as error:
+            own, words = self._endpoint, f"it left {error}"
+            return Failure(
+                Kind.INTERRUPTED, self._rank, peer, -1, own.sequence, own.nbytes(), words
+            )
 
     def awaited(self) -> list[int]:
         """Return the peers that have left none and still could."""

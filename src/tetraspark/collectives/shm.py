@@ -1,7 +1,6 @@
 """Same host: every rank maps every region as POSIX shared memory."""
 
 import ctypes
-import json
 import mmap
 import os
 import stat
@@ -16,10 +15,10 @@ from tetraspark.collectives.endpoint import Endpoint
 from tetraspark.collectives.layout import PROGRESS, Layout
 from tetraspark.collectives.liveness import Life, Process, life_of, this_process
 from tetraspark.collectives.native import Progress
+from tetraspark.collectives.shm_card import PREFIX, Card
 from tetraspark.collectives.transport import Finding, Seen
 
 DIRECTORY = Path("/dev/shm")
-PREFIX = "tetraspark-"
 
 
 def name_of(process: Process, number: int) -> str:
@@ -84,14 +83,13 @@ class ShmTransport:
             os.posix_fallocate(descriptor, 0, layout.recv if self.pull else layout.total)
         finally:
             os.close(descriptor)
-        card = {"name": self._path.name, "pull": self.pull} | asdict(own)
-        return json.dumps(card).encode()
+        return Card(self._path.name, self.pull, **asdict(own)).to_bytes()
 
     def connect(self, cards: Sequence[bytes]) -> list[int]:
         """Map every region. Raises OSError or ValueError when one is not what its card says."""
-        for card in map(json.loads, cards):
-            self._peers.append(Process(card["pid"], card["start"], card["namespace"]))
-            self._map(self._directory / Path(card["name"]).name)
+        for card in map(Card.from_bytes, cards):
+            self._peers.append(Process(card.pid, card.start, card.namespace))
+            self._map(self._directory / card.name)
         self._progress = [Progress.from_address(base + PROGRESS) for base in self._bases]
         return self._bases
 

@@ -153,8 +153,8 @@ class Connections:
     def _join(self, key: Key, card: Card) -> None:
         peer, lane = key
         own_device, far_device = self.wiring.ends(self.rank, peer)[lane]
-        own, far = self.card.devices[own_device], card.devices[far_device]
-        number, first = card.lanes[self.rank][lane]
+        own, far = self.card.devices[own_device], card.device(far_device)
+        number, first = card.lane_of(self.rank, lane)
         remote = Remote(
             qp=number,
             sequence_number=first,

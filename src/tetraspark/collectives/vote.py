@@ -1,10 +1,10 @@
 """Before anything is set up, every rank says what it has; one that cannot take part stops all."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from tetraspark.collectives.failure import RefusedError
+from tetraspark.collectives.message import built, seal, unseal
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Ballot:
 
     def to_bytes(self) -> bytes:
         """Encode for the exchange."""
-        return json.dumps(asdict(self)).encode()
+        return seal("ballot", asdict(self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Ballot":
         """Decode. Raises ValueError if it is not a ballot of this version."""
-        found = json.loads(data)
-        if not isinstance(found, dict) or set(found) != {field.name for field in fields(cls)}:
-            raise ValueError("not a ballot of this version")
-        return cls(**(found | {"dtypes": tuple(found["dtypes"])}))
+        found = unseal("ballot", data)
+        if isinstance(found.get("dtypes"), list):
+            found["dtypes"] = tuple(found["dtypes"])
+        return built(cls, "ballot", found)
 
 
 def count(votes: Sequence[bytes]) -> list[Ballot]:
@@ -82,6 +82,6 @@ def _flat(ballot: Ballot) -> dict[str, object]:
 
 def unanimous(verdicts: Sequence[bytes]) -> None:
     """Check a later round: each rank sends "" or its reason. Raises RefusedError."""
-    reasons = [(rank, text.decode()) for rank, text in enumerate(verdicts) if text]
+    reasons = [(rank, text.decode(errors="replace")) for rank, text in enumerate(verdicts) if text]
     if reasons:
         raise RefusedError(reasons)

@@ -35,7 +35,7 @@ class Gpu:
 def mebibytes(text: str) -> int | None:
     """Return a number of nvidia-smi such as `19135 MiB`, or None where there is none."""
     word = text.strip().split(" ")[0]
-    return int(word) if word.isdecimal() else None
+    return int(word) if word.isdecimal() and len(word) < 19 else None
 
 
 def rows(said: Said, columns: int) -> list[list[str]] | None:

@@ -5,12 +5,14 @@ The engine's own `--api-key` puts the key into argv, into the log's `server_args
 """
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tetraspark.engine import receipts
+from tetraspark.engine.guard_server import name_efforts
 
 KEY_FILE = "TETRASPARK_API_KEY_FILE"
 
@@ -32,15 +34,46 @@ def read_key() -> str | None:
     return key
 
 
+class KeyGate:
+    """ASGI middleware around the engine's own, which lets sockets through without a key and fails
+    on a key that is not ASCII.
+    """
+
+    def __init__(self, app: Any, key: str) -> None:
+        self._app = app
+        self._wanted = f"Bearer {key}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Close a socket that opens without the key; answer 401 to a header that is no text."""
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "websocket" and not secrets.compare_digest(given, self._wanted):
+            await send({"type": "websocket.close", "code": 1008, "reason": "Unauthorized"})
+        elif scope["type"] == "http" and not given.isascii():
+            await _unauthorized(send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _unauthorized(send: Any) -> None:
+    body = b'{"error":"Unauthorized"}'
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 def before_http_server(*args: Any, **kwargs: Any) -> None:
-    """BEFORE `_setup_and_run_http_server`: guard every endpoint but health with the key."""
+    """BEFORE `_setup_and_run_http_server`: guard every endpoint but health and metrics with the
+    key, sockets too; and have refusals of a reasoning effort name the tiers.
+    """
     from sglang.srt.entrypoints.http_server import app
     from sglang.srt.utils.auth import add_api_key_middleware
 
     key = read_key()
     if key:
         add_api_key_middleware(app, api_key=key, admin_api_key=None)
+        app.add_middleware(KeyGate, key=key)
     receipts.emit("api", guarded=bool(key))
+    name_efforts(app)
 
 
 def freeze_gc(server_args: Any) -> None:

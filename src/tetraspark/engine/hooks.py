@@ -1,6 +1,7 @@
 """Every place where the plugin touches the engine, with the source hashes it was written for."""
 
 from tetraspark.engine.drift import Target
+from tetraspark.engine.guard_hooks import GUARD_CALLED, GUARD_HOOKS
 from tetraspark.engine.hook import Hook, Role, Type
 from tetraspark.engine.indexer_hooks import INDEXER_CALLED, INDEXER_HOOKS
 
@@ -99,6 +100,7 @@ HOOKS = (
         "525a68da04b3722221c11b124483a27b44a04670faec2d52c00189c3dd042fa9",
         "after_block_lengths",
     ),
+    *GUARD_HOOKS,
     *INDEXER_HOOKS,
 )
 
@@ -139,6 +141,7 @@ CALLED = (
         ("e461f1289bc3fbc5d9f44c6407dcef2482b71705945f4d6e3492dfb80c9f9bfa",),
         FENCE,
     ),
+    *GUARD_CALLED,
 )
 
 TARGETS = (*(hook.target for hook in HOOKS), *CALLED, *INDEXER_CALLED)

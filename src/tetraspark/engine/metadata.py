@@ -45,6 +45,6 @@ def project_metadata(text: str, package: str) -> str | None:
             return None
         # An entry of several lines would add headers of its own.
         lines = [f"Requires-Dist: {' '.join(entry.split())}" for entry in table["dependencies"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return "\n".join(lines)

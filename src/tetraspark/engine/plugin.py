@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
+from tetraspark.engine import receipts
 from tetraspark.engine.drift import Target, inspect_all
+from tetraspark.engine.guard_env import guard_settings
 from tetraspark.engine.hook import Hook, Role
 from tetraspark.engine.hooks import hooks_of, targets_of
 from tetraspark.engine.receipts import refuse
@@ -37,9 +39,14 @@ def register() -> None:
     role = process_role()
     cuda = role == "scheduler" and on_cuda()
     _refuse_split(role, cuda=cuda)
+    _refuse_guards()
     _refuse_drift(targets_of(role, cuda=cuda))
-    apply_hooks(hooks_of(role, cuda=cuda))
+    hooks = hooks_of(role, cuda=cuda)
+    apply_hooks(hooks)
     write_stacks_on_signal()
+    if role == "detokenizer":
+        # The other two print receipts of their own once they are up.
+        receipts.emit("detokenizer", hooks=[hook.target.path for hook in hooks])
 
 
 def process_role() -> Role:
@@ -64,6 +71,14 @@ def _refuse_split(role: Role, *, cuda: bool) -> None:
         refuse([str(error)])
     if settings is not None and role == "scheduler" and not cuda:
         refuse(["a prefill split is planned, and this engine does not run on CUDA"])
+
+
+def _refuse_guards() -> None:
+    """End a process whose limits on requests are none."""
+    try:
+        guard_settings(os.environ)
+    except ValueError as error:
+        refuse([str(error)])
 
 
 def _refuse_drift(targets: tuple[Target, ...]) -> None:

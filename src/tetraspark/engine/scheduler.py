@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.collectives.failure import BuildError, RefusedError
-from tetraspark.engine import receipts
+from tetraspark.engine import guard_scheduler, receipts
 from tetraspark.engine.communicator import Communicator, open_communicator
 from tetraspark.engine.hooks import hooks_of
 from tetraspark.engine.label import RUN_DIR
@@ -43,6 +43,7 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         hooks=[hook.target.path for hook in hooks_of("scheduler", cuda=on_cuda())],
         transport=communicator.group.state()["transport"] if communicator else "off",
     )
+    guard_scheduler.start(group.rank_in_group, group.world_size)
 
 
 def _ours(group: Any) -> Communicator | None:

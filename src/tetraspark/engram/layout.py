@@ -93,7 +93,7 @@ def _config(text: str) -> Mapping[str, Any]:
     """Return the text model's values; an outer one counts before one of `text_config`."""
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError("not a JSON object")

@@ -102,7 +102,7 @@ def read_event(line: str) -> Event | None:
     """Return the event in a line; None for a line of anything else."""
     try:
         words = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(words, dict) or not isinstance(words.get("event"), str):
         return None

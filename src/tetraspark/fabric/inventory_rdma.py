@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from tetraspark.collectives.gid import Gid, parse_gid
@@ -55,7 +56,8 @@ def pci(device: str, links: Mapping[str, str], files: Mapping[str, str]) -> Pci 
 
     def number(name: str) -> float | None:
         match = NUMBER.match(files.get(f"{ROOT}/{device}/device/{name}", ""))
-        return float(match[0]) if match else None
+        found = float(match[0]) if match else None
+        return found if found is not None and isfinite(found) else None
 
     width, widest = number("current_link_width"), number("max_link_width")
     return Pci(

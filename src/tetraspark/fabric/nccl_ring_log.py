@@ -14,9 +14,9 @@ _TREES = re.compile(r"NCCL INFO Trees (\[\d+\].*)")
 _CONNECTED = re.compile(r"NCCL INFO Connected all (rings|trees)", re.IGNORECASE)
 _DISABLED = re.compile(r"\b(tree|pat) transport setup disabled", re.IGNORECASE)
 _SET = re.compile(r"NCCL INFO (NCCL_\w+) set by environment to (\S+?)\.?$")
-_CHANNEL = re.compile(r"NCCL INFO Channel \S+ ?: .* via NET/IB/(\d+)")
-_OVERRIDE = re.compile(r"overriding dev (\d+) with dev (\d+)")
-_LISTENER = re.compile(r"ListenerRouting format=\S+ advertised=(\d+) observed=(\d+)")
+_CHANNEL = re.compile(r"NCCL INFO Channel \S+ ?: .* via NET/IB/(\d{1,9})\b")
+_OVERRIDE = re.compile(r"overriding dev (\d{1,9}) with dev (\d{1,9})\b")
+_LISTENER = re.compile(r"ListenerRouting format=\S+ advertised=(\d{1,9}) observed=(\d{1,9})\b")
 _FINAL = re.compile(r"RouteFinal side=(send|recv) .*\bhca=(\S+)")
 
 

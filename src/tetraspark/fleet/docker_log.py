@@ -46,11 +46,12 @@ def parse(text: str) -> list[Entry]:
     found = []
     for line in text.split("\n"):
         match = STAMP.match(line)
-        if match is not None:
+        at = None if match is None else _nanoseconds(match[1], match[2])
+        if match is not None and at is not None:
             rest = line[match.end() :]
             if len(rest.encode()) > PART_BYTES:
                 rest = rest.replace(match[0], "")
-            found.append(Entry(_nanoseconds(match[1], match[2]), rest.rstrip("\r")))
+            found.append(Entry(at, rest.rstrip("\r")))
     return found
 
 
@@ -70,6 +71,10 @@ def fresh(entries: Iterable[Entry], position: Position) -> tuple[list[Entry], Po
     return found, Position(newest, tuple(one for one in recent if one[0] >= newest - OVERLAP))
 
 
-def _nanoseconds(seconds: str, fraction: str) -> int:
-    moment = datetime.fromisoformat(seconds).replace(tzinfo=UTC)
+def _nanoseconds(seconds: str, fraction: str) -> int | None:
+    """Return the Unix time of a stamp, or None for a day or an hour that there is not."""
+    try:
+        moment = datetime.fromisoformat(seconds).replace(tzinfo=UTC)
+    except ValueError:
+        return None
     return int(moment.timestamp()) * 10**9 + int(fraction)

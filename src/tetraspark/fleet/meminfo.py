@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 GIB = 1 << 30
-_ROW = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
-_ZONE = re.compile(r"^Node\s+\d+, zone\s+(\w+)((?:\s+\d+)+)\s*$", re.MULTILINE)
+_ROW = re.compile(r"^(\w+):\s+(\d{1,18}) kB$", re.MULTILINE)
+_ZONE = re.compile(r"^Node\s+\d+, zone\s+(\w+)((?:\s+\d{1,18})+)\s*$", re.MULTILINE)
 LARGE_ORDER = 9
 """Blocks of 2^9 pages and more (2 MiB with pages of 4 KiB): what the GPU's driver asks for."""
 

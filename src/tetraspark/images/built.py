@@ -89,7 +89,7 @@ def parse_inspect(text: str) -> Described:
             digests=tuple(one.get("RepoDigests") or ()),
             config={key: config[key] for key in CONFIG_KEYS if config.get(key)},
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not what docker image inspect prints: {text[:200]!r}") from error
 
 
@@ -101,7 +101,7 @@ def parse_contents(text: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     try:
         found = json.loads(text)
         receipt, contents = found["receipt"], found["contents"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no receipt and contents: {text[:200]!r}") from error
     if not isinstance(receipt, dict) or not isinstance(contents, dict) or not contents:
         raise ValueError(f"no receipt and contents: {text[:200]!r}")

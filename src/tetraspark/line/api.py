@@ -132,6 +132,21 @@ class Api:
                 raise self._refused(response)
             yield from _pieces(response.iter_lines())
 
+    def begin(
+        self, prompt: str, fields: Mapping[str, Any], timeout: float
+    ) -> tuple[int, Mapping[str, str], str]:
+        """Send one chat request with further fields; return its status, its headers and, where it
+        is refused, the text. An answer is not waited for. Raises RunError without an answer.
+        """
+        body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **fields}
+        with (
+            self._told(timeout),
+            self.client(timeout) as client,
+            client.stream("POST", f"{self.url}/chat/completions", json=body) as response,
+        ):
+            text = "" if response.status_code == 200 else response.read().decode(errors="replace")
+            return response.status_code, response.headers, text
+
     @contextlib.contextmanager
     def _told(self, timeout: float) -> Iterator[None]:
         """Turn silence and answers of another kind into a RunError that tells them."""

@@ -46,7 +46,7 @@ PEER_LOST = re.compile(
     r"|Timed out waiting .* (?:recv|send)|CollectiveError"
 )
 # What a failed group's ranks agreed on; see `collectives.failure`.
-ROOT = re.compile(r"CollectiveError: .*?root cause: (?P<text>[a-z]+: rank (?P<rank>\d+)\b.*)")
+ROOT = re.compile(r"CollectiveError: .*?root cause: (?P<text>[a-z]+: rank (?P<rank>\d{1,9})\b.*)")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,10 @@ def timestamp(text: str) -> float | None:
     match = TIMESTAMP.match(text)
     if match is None:
         return None
-    return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").timestamp()
+    try:
+        return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _read(rank: int, text: str, time: float) -> Line:
@@ -121,6 +124,6 @@ def read_receipt(text: str) -> dict[str, Any] | None:
         return None
     try:
         receipt = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return receipt if isinstance(receipt, dict) else None

@@ -12,12 +12,13 @@ from tetraspark.fleet.login import logins
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
 from tetraspark.line.docker_run import KEY_MOUNT, RUN_MOUNT, docker_run
+from tetraspark.line.guard_settings import guards
 from tetraspark.line.launch import Launch
 from tetraspark.line.nccl_settings import nccl_names, nccl_settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.site import sampled_graph
-from tetraspark.site.engines import ENGINES
+from tetraspark.site.engines import ENGINES, RELEASE
 from tetraspark.site.environment import TYPED_ENV
 from tetraspark.site.hca import render
 from tetraspark.site.load import LoadedSite
@@ -112,11 +113,15 @@ def _memory(loaded: LoadedSite) -> list[Setting]:
 
 
 def _variables(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
+    assert loaded.site.image is not None
+    is_release = ENGINES[loaded.site.image.recipe] == RELEASE
     found = [
         Setting("env", name, _text(settings.value_of(loaded, key)), loaded.origin(key))
         for name, key in TYPED_ENV.items()
-        if key != "fabric.topology" and settings.value_of(loaded, key) is not None
+        if key != "fabric.topology" and not (is_release and key.startswith("guards."))
+        if settings.value_of(loaded, key) is not None
     ]
+    found += guards(loaded) if is_release else []
     found += _sampled(loaded)
     found += _at_launch(loaded, launch)
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))

@@ -16,21 +16,22 @@ LARGEST_PAGE = 256
 
 # Estimates of a pool, which the last one before the allocation decides.
 _SIZED = re.compile(
-    r"DSV4 pool sizes: full=(?P<full>\d+), swa=(?P<swa>\d+)"
-    r"|full_layer_tokens=(?P<full2>\d+), swa_layer_tokens=(?P<swa2>\d+)"
-    r"|\bfull_token=(?P<full3>\d+)"
+    r"DSV4 pool sizes: full=(?P<full>\d{1,18}\b), swa=(?P<swa>\d{1,18}\b)"
+    r"|full_layer_tokens=(?P<full2>\d{1,18}\b), swa_layer_tokens=(?P<swa2>\d{1,18}\b)"
+    r"|\bfull_token=(?P<full3>\d{1,18}\b)"
 )
-_ALLOCATED = re.compile(r"(?:\] |^)(?:Full )?KV Cache is allocated\..*#tokens: (\d+)")
+_ALLOCATED = re.compile(r"(?:\] |^)(?:Full )?KV Cache is allocated\..*#tokens: (\d{1,18}\b)")
 _TARGET = re.compile(r"DSV4 SWA storage: worker=target")
 _RESIZED = re.compile(
-    r"Post-capture KV sizing: full_layer_tokens=(?P<full>\d+), swa_layer_tokens=(?P<swa>\d+)"
+    r"Post-capture KV sizing: full_layer_tokens=(?P<full>\d{1,18}\b), "
+    r"swa_layer_tokens=(?P<swa>\d{1,18}\b)"
 )
-_TOTAL = re.compile(r"\bmax_total_num_tokens=(\d+)")
+_TOTAL = re.compile(r"\bmax_total_num_tokens=(\d{1,18}\b)")
 _USAGE = re.compile(
-    r"full token usage: (?P<full>[\d.]+).*?swa token usage: (?P<swa>[\d.]+)"
-    r".*?#running-req: (?P<running>\d+).*?#queue-req: (?P<waiting>\d+)"
-    r"|#running-req: (?P<running2>\d+).*?full token usage: (?P<full2>[\d.]+)"
-    r".*?swa token usage: (?P<swa2>[\d.]+).*?#queue-req: (?P<waiting2>\d+)"
+    r"full token usage: (?P<full>\d{1,9}(?:\.\d+)?).*?swa token usage: (?P<swa>\d{1,9}(?:\.\d+)?)"
+    r".*?#running-req: (?P<running>\d{1,18}\b).*?#queue-req: (?P<waiting>\d{1,18}\b)"
+    r"|#running-req: (?P<running2>\d{1,18}\b).*?full token usage: (?P<full2>\d{1,9}(?:\.\d+)?)"
+    r".*?swa token usage: (?P<swa2>\d{1,9}(?:\.\d+)?).*?#queue-req: (?P<waiting2>\d{1,18}\b)"
 )
 
 

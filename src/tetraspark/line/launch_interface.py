@@ -90,7 +90,7 @@ def read_interfaces(text: str) -> tuple[Interface, ...]:
             for one in link.get("addr_info", ())
             if one.get("family") == "inet"
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ()
 
 

@@ -7,6 +7,7 @@ from tetraspark.fleet.rank import RankCommand
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
 from tetraspark.line.collective_settings import collective_settings
+from tetraspark.line.guard_settings import guards
 from tetraspark.line.key_file import key_file_of
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
@@ -37,6 +38,7 @@ def local_plan(loaded: LoadedSite, inventory: Inventory, found: Tuned = NOT_TUNE
         *_plugin(loaded),
         *settings.told(),
         *collective_settings(loaded, found),
+        *guards(loaded),
         *settings.extra(loaded),
     ]
     settings.refuse_conflicts(all_settings)

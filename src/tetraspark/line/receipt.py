@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from tetraspark.errors import Problem
 from tetraspark.line.engine_log import Line
+from tetraspark.line.guard_settings import planned_guards
 from tetraspark.line.plan import Plan
 
 REQUIRED = ("engine", "tp_all_reduce")
@@ -12,9 +13,10 @@ REQUIRED = ("engine", "tp_all_reduce")
 def missing(lines: Iterable[Line], plan: Plan) -> list[tuple[int, str]]:
     """Return (rank, kind) of each required receipt that has not been printed yet.
 
-    A line of one rank has no all-reduce to prove.
+    A line of one rank has no all-reduce to prove, one without [guards] no limits.
     """
-    required = REQUIRED if len(plan.ranks) > 1 else REQUIRED[:1]
+    alone, guarded = len(plan.ranks) == 1, planned_guards(plan)
+    required = [*(REQUIRED[:1] if alone else REQUIRED), *(("guards",) if guarded else ())]
     shown = {(line.rank, line.receipt["tetraspark"]) for line in lines if line.receipt}
     return [
         (command.rank, kind)
@@ -36,6 +38,7 @@ def wrong(lines: Iterable[Line], plan: Plan) -> list[Problem]:
             "engine": plan.engine,
             "transport": plan.transport,
             "route": "engine" if plan.transport == "off" else plan.transport,
+            "settings": planned_guards(plan),
         }
         for name, value in wanted.items():
             if name in line.receipt and line.receipt[name] != value:

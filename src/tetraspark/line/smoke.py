@@ -1,44 +1,31 @@
 """Smoke: does the served line answer as an OpenAI-compatible server should?"""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tetraspark.errors import RunError
+from tetraspark.engine.guard_env import GuardSettings
 from tetraspark.line.api import Api
+from tetraspark.line.smoke_check import Check, checked
+from tetraspark.line.smoke_guards import guard_checks
 from tetraspark.site.schema import Canary
 
 
-@dataclass(frozen=True)
-class Check:
-    """One check: its stable ID, whether it holds, and what was observed and wanted."""
-
-    id: str
-    ok: bool
-    observed: str
-    wanted: str
-
-
-def smoke(api: Api, canary: Canary, timeout: float) -> list[Check]:
-    """Run every check against the public API; a request that fails is a check that fails."""
+def smoke(
+    api: Api, canary: Canary, timeout: float, limits: GuardSettings | None = None
+) -> list[Check]:
+    """Run every check against the public API; those of `limits` where the line has some."""
     checks = [
-        _guarded("API.MODELS", lambda: _models(api, timeout)),
-        _guarded("CHAT.ANSWER", lambda: _chat(api, canary, timeout)),
-        _guarded("CHAT.REPEATS", lambda: _repeats(api, canary, timeout)),
-        _guarded("CHAT.STREAM", lambda: _stream(api, canary, timeout)),
+        checked("API.MODELS", lambda: _models(api, timeout)),
+        checked("CHAT.ANSWER", lambda: _chat(api, canary, timeout)),
+        checked("CHAT.REPEATS", lambda: _repeats(api, canary, timeout)),
+        checked("CHAT.STREAM", lambda: _stream(api, canary, timeout)),
     ]
     if canary.expect is not None:
-        checks.append(_guarded("CHAT.EXPECTED", lambda: _expected(api, canary, timeout)))
+        checks.append(checked("CHAT.EXPECTED", lambda: _expected(api, canary, timeout)))
     if api.key is not None:
-        checks.append(_guarded("API.KEY", lambda: _key(api, timeout)))
+        checks.append(checked("API.KEY", lambda: _key(api, timeout)))
+    if limits is not None:
+        checks += guard_checks(api, canary.prompt, limits, timeout)
     return checks
-
-
-def _guarded(id: str, check: Callable[[], Check]) -> Check:
-    try:
-        return check()
-    except RunError as error:
-        problem = error.problems[0]
-        return Check(id, False, problem.seen, problem.wanted)
 
 
 def _models(api: Api, timeout: float) -> Check:

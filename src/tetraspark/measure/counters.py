@@ -31,7 +31,7 @@ def errors_of(names: Iterable[str], late: bool = True) -> tuple[str, ...]:
 
 def mem_available_gib(meminfo: str) -> float | None:
     """Return MemAvailable of the text of /proc/meminfo, in GiB."""
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo, re.MULTILINE)
+    match = re.search(r"^MemAvailable:\s+(\d{1,18}) kB", meminfo, re.MULTILINE)
     return int(match[1]) / (1 << 20) if match else None
 
 

@@ -9,8 +9,8 @@ from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, table_at
 from tetraspark.site.machines import OWN_ARGUMENTS, secret_argument
 
-BRANCH_SECTIONS = ("engram", "guards")
-"""Sections that become variables of the adapters in the dsv4.1 branch's images."""
+BRANCH_SECTIONS = ("engram",)
+"""Sections that only become variables of the adapters in the dsv4.1 branch's images."""
 
 _RUST_MODE = "SGLANG_RUST_BUILD_MODE"
 _RECIPE: KeyPath = ("image", "recipe")

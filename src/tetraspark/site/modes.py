@@ -8,7 +8,7 @@ from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, nodes_of, table_at, value_at
 
 FLEET_SECTIONS = (
-    "image", "weights", "fabric", "ssh", "speculative", "prefill_split", "engram", "guards",
+    "image", "weights", "fabric", "ssh", "speculative", "prefill_split", "engram",
     "startup",
 )  # fmt: skip
 FLEET_REQUIRED = ("image", "weights", "fabric")

@@ -8,6 +8,7 @@ from tetraspark.site.engines import engine_of
 from tetraspark.site.environment import env_findings, env_warnings
 from tetraspark.site.finding import Finding
 from tetraspark.site.flags import flag_findings
+from tetraspark.site.guards import guard_findings
 from tetraspark.site.host import unreachable
 from tetraspark.site.image_rules import image_findings
 from tetraspark.site.keypath import KeyPath, dotted
@@ -38,7 +39,7 @@ def cross_check(document: Document) -> list[Finding]:
         watch_findings,
     )
     found = [finding for rule in rules for finding in rule(document)]
-    found += [*image_findings(document), *split_findings(document)]
+    found += [*image_findings(document), *split_findings(document), *guard_findings(document)]
     engine = engine_of(document)
     found += env_findings(("env",), table_at(document, "env"), document.get("kind"), engine)
     found += sampled_findings(document, engine)

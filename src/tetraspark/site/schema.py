@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from tetraspark.site.collectives import Collectives
+from tetraspark.site.guards import Guards
 from tetraspark.site.keypath import dotted
 from tetraspark.site.machines import Fabric, Image, Nccl, Node, Ring, Ssh, Weights
 from tetraspark.site.prefill_split import PrefillSplit
@@ -19,7 +20,6 @@ from tetraspark.site.serving import (
     Deadlines,
     Engine,
     Engram,
-    Guards,
     Model,
     Speculative,
 )

@@ -108,30 +108,6 @@ FLEET_DEADLINES = {
 """Defaults for kind "fleet": hundreds of GB to load, then kernels compiled at first use."""
 
 
-class Guards(Section):
-    """Limits on one request, applied inside the engine."""
-
-    max_new_tokens: int | None = Field(
-        default=None, ge=1, le=1_048_576, description="filled in where absent, and the upper limit"
-    )
-    loop_abort: bool | None = Field(default=None, description="end a generation that repeats")
-    loop_ngram: int | None = Field(
-        default=None, ge=1, le=65_536, description="tokens of the shortest repeated piece"
-    )
-    loop_repeats: int | None = Field(
-        default=None, ge=2, le=65_536, description="copies of it that count as a loop"
-    )
-    loop_line_repeats: int | None = Field(
-        default=None, ge=2, le=65_536, description="identical lines that count as a loop"
-    )
-    prefill_empty_cache_tokens: int | None = Field(
-        default=None,
-        ge=0,
-        le=1_048_576,
-        description="length from which blocks go back; 0 off",
-    )
-
-
 def _algorithm(text: str) -> str:
     if not re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
         upper = re.sub(r"[^A-Z0-9_]", "", text.upper()).lstrip("0123456789_") or "DSPARK"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r'"([^"\\/]+\.safetensors)"')
 _NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)(\.safetensors)")
-_TOTAL = re.compile(r'"total_size"\s*:\s*(\d+)')
+_TOTAL = re.compile(r'"total_size"\s*:\s*(\d{1,18})\b')
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def read_index(text: str, cut: bool = False) -> Index:
         raise ValueError("`weight_map` names something else than *.safetensors of the folder")
     metadata = index.get("metadata")
     total = metadata.get("total_size") if isinstance(metadata, dict) else None
-    size = int(total) if isinstance(total, int | float) and total >= 0 else None
+    size = int(total) if isinstance(total, int | float) and 0 <= total < 1e18 else None
     return Index(tuple(sorted(set(names))), size)
 
 

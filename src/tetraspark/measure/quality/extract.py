@@ -30,13 +30,13 @@ def json_of(text: str) -> Any:
     Raises ValueError when there is none.
     """
     blocks = _blocks(text)
-    if blocks:
-        return _strict(blocks[0])
     begins = [place for place in (text.find("{"), text.find("[")) if place >= 0]
-    if not begins:
+    if not blocks and not begins:
         raise ValueError("no JSON value")
-    value, _ = _DECODER.raw_decode(text[min(begins) :])
-    return value
+    try:
+        return _strict(blocks[0]) if blocks else _DECODER.raw_decode(text[min(begins) :])[0]
+    except RecursionError as error:
+        raise ValueError("a JSON value that is nested too deeply") from error
 
 
 def number_of(text: str, prompt: str, rule: Number) -> float:

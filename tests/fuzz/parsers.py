@@ -1,0 +1,197 @@
+"""Every pure parser of the project, what feeds it, and the errors it says it raises."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.fuzz import seeds
+from tetraspark.bundle.power import stopped_short
+from tetraspark.collectives.gid import parse_gid
+from tetraspark.collectives.liveness import parse_stat
+from tetraspark.doctor.gpu import mebibytes, rows
+from tetraspark.engine.metadata import project_metadata
+from tetraspark.engine.pins import read_pins
+from tetraspark.engram.layout import read_tables
+from tetraspark.engram.manifest import read_manifest
+from tetraspark.engram.request import read_event
+from tetraspark.errors import TetrasparkError
+from tetraspark.fabric.inventory import read_fabric
+from tetraspark.fabric.inventory_ethtool import offload, statistics
+from tetraspark.fabric.inventory_rdma import active_mtus
+from tetraspark.fabric.inventory_tc import text_rules
+from tetraspark.fabric.nccl_conf import parse_conf
+from tetraspark.fabric.nccl_log import read_nccl
+from tetraspark.fabric.nccl_ring_log import read_ring
+from tetraspark.fabric.nccl_version import parse_version
+from tetraspark.fabric.saved_file import parse_json
+from tetraspark.fleet import docker_failure, docker_log, ssh_failure
+from tetraspark.fleet.container import read_container
+from tetraspark.fleet.facts import Said
+from tetraspark.fleet.login import Login
+from tetraspark.fleet.meminfo import large_blocks, read_meminfo
+from tetraspark.fleet.plain import plain
+from tetraspark.fleet.rsync_failure import rsync_problem
+from tetraspark.images import instruction
+from tetraspark.images.built import parse_contents, parse_inspect
+from tetraspark.line.engine_causes import cause_of
+from tetraspark.line.engine_facts import read_engine
+from tetraspark.line.engine_log import parse, read_receipt
+from tetraspark.line.kv_pool import read_usage
+from tetraspark.line.launch_interface import hosts_entries, read_interfaces
+from tetraspark.line.startup_guard import count_no_memory
+from tetraspark.measure.collectives import parse_size
+from tetraspark.measure.counters import mem_available_gib
+from tetraspark.measure.events import events
+from tetraspark.measure.quality.extract import code_of, json_of
+from tetraspark.measure.reader import Reader
+from tetraspark.ring.plan import RingPlan, is_plan
+from tetraspark.site.engine_variables import parse_names
+from tetraspark.site.envfile import parse_envfile
+from tetraspark.site.hca import parse as parse_hca
+from tetraspark.site.load import load_source
+from tetraspark.site.source import decode_source
+from tetraspark.weights.index import read_index
+from tetraspark.weights.sums_file import parse_sums
+
+LOGIN = Login("spark2", "10.0.22.2", None, None)
+FOREVER = 1e18
+
+
+@dataclass(frozen=True)
+class Parser:
+    """`read` takes a text; what it raises besides the project's own errors is in `raises`.
+
+    A parser whose docstring says ValueError has callers that turn it into a Problem.
+    """
+
+    name: str
+    read: Callable[[str], object]
+    seeds: Callable[[], tuple[str, ...]]
+    raises: tuple[type[Exception], ...] = (TetrasparkError,)
+
+
+def _of(name: str, read: Callable[[str], object], *given: str, error: bool = False) -> Parser:
+    return Parser(name, read, lambda: given, (TetrasparkError, *((ValueError,) if error else ())))
+
+
+def _files(name: str, read: Callable[[str], object], glob: str, error: bool = False) -> Parser:
+    raises = (TetrasparkError, *((ValueError,) if error else ()))
+    return Parser(name, read, lambda: seeds.files(glob), raises)
+
+
+def _lines(name: str, read: Callable[[str], object], glob: str) -> Parser:
+    return Parser(name, read, lambda: seeds.lines(glob))
+
+
+def _raw(text: str) -> bytes:
+    """Return the bytes of a text, with what no encoder takes as one byte that none reads."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _container(text: str) -> object:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return [read_container(one) for one in found] if isinstance(found, list) else None
+
+
+def _stream(text: str) -> Iterator[dict[str, Any]]:
+    response = httpx.Response(200, content=_raw(text))
+    reader = Reader(64)
+    for data in events(response, FOREVER):
+        try:
+            reader.read(data, 0.0)
+        except (AttributeError, TypeError, KeyError):
+            break  # `stream.ask` tells these as an answer of another shape
+        yield data
+    reader.fault()
+
+
+def _fabric(text: str) -> object:
+    """Put a text in place of each answer and file of a node in turn."""
+    facts = seeds.spark_facts()[len(text) % 2]
+    names, paths = sorted(facts.commands), sorted(facts.files)
+    name, path = names[hash(text) % len(names)], paths[hash(text) % len(paths)]
+    return read_fabric(
+        replace(
+            facts,
+            commands={**facts.commands, name: Said(0, text, "")},
+            files={**facts.files, path: text},
+        )
+    )
+
+
+def _printed() -> tuple[str, ...]:
+    return tuple(
+        text
+        for facts in seeds.spark_facts()
+        for text in (*(said.stdout for said in facts.commands.values()), *facts.files.values())
+        if text.strip()
+    )
+
+
+LOGS = "tests/line/logs/**/*.log"
+SSE = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in seeds.CHUNKS) + "data: [DONE]\n\n"
+PLANS = "docs/*.md"
+
+PARSERS = (
+    Parser("fabric inventory", _fabric, _printed),
+    _of("GID", parse_gid, seeds.GID, error=True),
+    _of("process status", parse_stat, seeds.STAT, error=True),
+    _of("meminfo", read_meminfo, seeds.MEMINFO),
+    _of("meminfo of a report", mem_available_gib, seeds.MEMINFO),
+    _of("buddyinfo", large_blocks, seeds.BUDDYINFO),
+    _of("dmesg", count_no_memory, seeds.DMESG),
+    _of("journal of a boot", stopped_short, seeds.DMESG),
+    _of("nvidia-smi", lambda text: rows(Said(0, text, ""), 5), seeds.SMI),
+    _of("nvidia-smi memory", mebibytes, "19135 MiB", "[N/A]"),
+    _of("ip addr", read_interfaces, seeds.ADDRESSES),
+    _of("hosts", lambda text: hosts_entries(text, "spark1"), seeds.HOSTS),
+    _of("ethtool offload", offload, "hw-tc-offload: on\n"),
+    _of("ethtool statistics", statistics, "NIC statistics:\n     rx_packets: 12\n"),
+    _of("ibv_devinfo", active_mtus, "hca_id: a\n\tactive_mtu:\t4096 (5)\n"),
+    _of("tc rules", lambda text: text_rules("eth0", text), "filter protocol ip pref 1 flower\n"),
+    _of("nccl.conf", parse_conf, seeds.NCCL_CONF),
+    _of("NCCL version", parse_version, "2.30.7", error=True),
+    _lines("NCCL log", lambda text: read_nccl(text.splitlines()), LOGS),
+    _lines("NCCL ring log", lambda text: read_ring(text.splitlines()), LOGS),
+    _lines("engine log", lambda text: parse(0, text.splitlines()), LOGS),
+    _lines("engine facts", lambda text: read_engine(text.splitlines()), LOGS),
+    _lines("engine cause", lambda text: cause_of(text, "ring"), LOGS),
+    _of("receipt", read_receipt, '{"tetraspark": "engine", "pid": 7, "rank": 0}'),
+    _of("pool usage", read_usage, seeds.BATCH),
+    _files("docker inspect", _container, "tests/fleet/inspect/*.json", error=True),
+    _of("docker image inspect", parse_inspect, seeds.IMAGE, error=True),
+    _of("image contents", parse_contents, seeds.CONTENTS, error=True),
+    _of("docker logs", docker_log.parse, seeds.STAMPED),
+    _of("docker failure", docker_failure.classify, *seeds.DOCKER),
+    _of("docker problem", lambda t: docker_failure.docker_problem(LOGIN, "x", t), *seeds.DOCKER),
+    _of("ssh failure", lambda text: ssh_failure.classify(text, bool(len(text) % 2)), *seeds.SSH),
+    _of("rsync failure", lambda text: rsync_problem(LOGIN, 11, text, "/x"), *seeds.RSYNC),
+    _of("terminal text", plain, "\x1b[31mred\x1b[0m\r\n"),
+    _files("Dockerfile", lambda text: list(instruction.parse(text)), "docs/build.md"),
+    _files("env file", lambda t: parse_envfile(Path("x"), _raw(t)), "tests/site/fixtures/*.env"),
+    _files("site", lambda t: load_source(decode_source(Path("x"), _raw(t))), "sites/*.toml"),
+    _files("variables table", parse_names, "src/tetraspark/site/*.variables.txt"),
+    _of("device list", parse_hca, "=rocep1s0f0:1,rocep1s0f1", error=True),
+    _of("ring plan", lambda text: RingPlan.parse(text, "x"), '{"id": "a", "version": 1}'),
+    _of("is it a ring plan", is_plan, '{"id": "a", "version": 1, "members": [], "paths": []}'),
+    _of("saved JSON", lambda text: parse_json(text, "x", "y", "z"), '{"a": [1, 2.5, null]}'),
+    _of("weights index", read_index, seeds.INDEX, error=True),
+    _of("weights index, cut", lambda text: read_index(text, True), seeds.INDEX),
+    _of("sums", lambda text: parse_sums(text, "x"), seeds.SUMS, error=True),
+    _files("Engram tables", read_tables, "models/tiny/config.json", error=True),
+    _of("Engram manifest", read_manifest, '{"format": 1, "rows": [0, 9]}', error=True),
+    _of("Engram event", read_event, '{"event": "problem", "where": "x", "seen": "y"}'),
+    _of("wheel metadata", read_pins, "Name: sglang\nVersion: 0.5.23\nRequires-Dist: torch==2\n"),
+    _files("pyproject", lambda text: project_metadata(text, "sglang"), "pyproject.toml"),
+    _of("event stream", lambda text: list(_stream(text)), SSE, error=True),
+    _of("sizes", lambda text: parse_size(text, "--sizes"), "64KiB", "2M", error=True),
+    _of("code of an answer", code_of, "```python\nprint(1)\n```\n"),
+    _of("JSON of an answer", json_of, '```json\n{"a": 1}\n```', error=True),
+)
