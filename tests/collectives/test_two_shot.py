@@ -147,6 +147,13 @@ def test_a_size_takes_the_way_that_the_group_was_told(open_fake: Open) -> None:
     assert not group.fits(8192, torch.float32, Algorithm.ONE_SHOT)
 
 
+def test_an_algorithm_is_known_by_its_word_and_no_other(open_fake: Open) -> None:
+    group: Any = open_fake(2, max_two_shot_bytes=8192).groups[0]
+    assert group.fits(8192, torch.float32, "two-shot")
+    with pytest.raises(ValueError, match="'three-shot' is not a valid Algorithm"):
+        group.all_reduce(torch.zeros(4), None, "three-shot")
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
