@@ -218,10 +218,11 @@ def test_a_result_of_the_round_before_is_wrong() -> None:
 
 def test_a_round_is_as_slow_as_its_slowest_rank_and_wrong_values_add_up() -> None:
     def rank(us: tuple[float, ...], wrong: int) -> list[dict[str, object]]:
-        return [{"size": 64, "samples": {"ours": {"us": us, "wrong": wrong, "compared": 8}}}]
+        found = {"us": us, "wrong": wrong, "compared": 8, "cpu_us": us}
+        return [{"size": 64, "samples": {"ours": found}}]
 
     (row,) = collectives_run.merge([rank((1.0, 5.0), 1), rank((3.0, 2.0), 2)])
-    assert row == Row(64, {"ours": Samples((3.0, 5.0), 3, 16)})
+    assert row == Row(64, {"ours": Samples((3.0, 5.0), 3, 16, (4.0, 7.0))})
 
 
 def test_ours_has_the_samples_of_every_run_and_each_rival_its_own() -> None:
@@ -297,6 +298,7 @@ def test_a_real_run_of_two_ranks(words: tuple[str, ...]) -> None:
             compared = whole // 2 if "reduce_scatter" in words else whole
             assert (row[name]["wrong"], row[name]["compared"]) == (0, compared)
             assert len(row[name]["rounds_us"]) == 2
+            assert row[name]["cpu_us"] > 0
             assert 0 < row[name]["us"] <= row[name]["p90"] == max(row[name]["rounds_us"])
         assert row["ratio"] == {name: row["ours"]["us"] / row[name]["us"] for name in names[1:]}
 

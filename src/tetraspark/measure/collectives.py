@@ -113,12 +113,14 @@ class Samples:
     """One contestant at one size.
 
     `us`: microseconds a call of the slowest rank, by round. `wrong` of the `compared` values of
-    all ranks and rounds were not what they had to be.
+    all ranks and rounds were not what they had to be. `cpu_us`: microseconds of CPU that a call
+    took of all ranks together, by round: other work on the machine hardly changes it.
     """
 
     us: tuple[float, ...]
     wrong: int
     compared: int
+    cpu_us: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
@@ -131,7 +133,12 @@ class Samples:
         return sorted(self.us)[math.ceil(0.9 * len(self.us)) - 1]
 
     def __add__(self, other: "Samples") -> "Samples":
-        return Samples(self.us + other.us, self.wrong + other.wrong, self.compared + other.compared)
+        return Samples(
+            self.us + other.us,
+            self.wrong + other.wrong,
+            self.compared + other.compared,
+            self.cpu_us + other.cpu_us,
+        )
 
 
 @dataclass(frozen=True)
@@ -203,5 +210,6 @@ class Report:
                 "wrong": samples.wrong,
                 "compared": samples.compared,
                 "rounds_us": list(samples.us),
+                "cpu_us": statistics.median(samples.cpu_us) if samples.cpu_us else None,
             }
         return found | {"ratio": {name: row.ratio(name) for name in row.samples if name != OURS}}

@@ -104,7 +104,7 @@ class Rank:
         one.given.copy_(given[self._rank])
         us = one.batch(self._bench.calls, self._meet)
         self._group.check(CHECK_S)
-        return Samples((us,), wrong, answer.values.numel())
+        return Samples((us,), wrong, answer.values.numel(), (one.cpu_us,))
 
     def _answer(self, given: list[torch.Tensor]) -> Answer:
         if self._bench.op == "all_gather":

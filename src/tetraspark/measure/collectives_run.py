@@ -54,6 +54,7 @@ def merge(ranks: Sequence[list[dict[str, Any]]]) -> list[Row]:
                 tuple(map(max, zip(*(one["us"] for one in of_ranks), strict=True))),
                 sum(one["wrong"] for one in of_ranks),
                 sum(one["compared"] for one in of_ranks),
+                tuple(map(sum, zip(*(one["cpu_us"] for one in of_ranks), strict=True))),
             )
         rows.append(Row(found[0]["size"], samples))
     return rows

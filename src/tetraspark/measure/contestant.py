@@ -15,7 +15,12 @@ Call = Callable[[], torch.Tensor]
 
 
 class Contestant:
-    """One contestant at one size: `given` is its input, `call` returns its result."""
+    """One contestant at one size: `given` is its input, `call` returns its result.
+
+    `cpu_us`: microseconds of CPU that a call of the last batch took of this process.
+    """
+
+    cpu_us = 0.0
 
     def __init__(self, name: str, given: torch.Tensor, call: Call) -> None:
         self.name = name
@@ -39,10 +44,12 @@ class Contestant:
     def batch(self, calls: int, meet: Callable[[], object]) -> float:
         """Return this rank's microseconds a call over one batch; `meet` lets all start together."""
         meet()
-        start = time.perf_counter()
+        burned, start = time.process_time(), time.perf_counter()
         for _ in range(calls):
             self.call()
-        return (time.perf_counter() - start) / calls * 1e6
+        took = time.perf_counter() - start
+        self.cpu_us = (time.process_time() - burned) / calls * 1e6
+        return took / calls * 1e6
 
 
 class GraphedContestant(Contestant):

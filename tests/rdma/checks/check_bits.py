@@ -42,8 +42,8 @@ def test_bits(cluster: Start, world: int, rails: int) -> None:
             answers = ranks.call(everyone, "reduce", shape, dtype, seed, where, way)
             assert answers == [("ok", raw(whole))] * world
         rows = chunk_rows(shape[0], whole.nbytes // shape[0], world)
-        wanted = [("ok", raw(part)) for part in torch.split(whole, list(rows))]
-        assert ranks.call(everyone, "scatter", shape, dtype, seed, 0) == wanted
+        parts = [("ok", raw(part)) for part in torch.split(whole, list(rows))]
+        assert ranks.call(everyone, "scatter", shape, dtype, seed, 0) == parts
     for seed, dtype in enumerate((torch.int64, torch.bfloat16, torch.uint8)):
         shards = [shard(seed, rank, (3, 5), dtype) for rank in everyone]
         for dim in (0, -1):
