@@ -4,17 +4,19 @@ import pytest
 import torch
 
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form, access_width, form_of
 from tetraspark.collectives.cuda_requests import Requests, addressable, can_take
 from tetraspark.collectives.layout import Layout
 
 CPU = torch.device("cpu")
 BF16 = torch.bfloat16
+ONE, TWO = Algorithm
 
 
 @pytest.fixture
 def requests() -> Requests:
-    return Requests(Layout(3, 2, 8192, 4096), 1, CPU)
+    return Requests(Layout(3, 2, 8192, 4096, 49152), 1, CPU)
 
 
 @pytest.mark.parametrize(
@@ -28,17 +30,17 @@ def requests() -> Requests:
 )
 def test_what_does_not_fit_is_refused(requests: Requests, tensor: torch.Tensor, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        requests.reduce(tensor, None)
+        requests.reduce(tensor, None, ONE)
 
 
 def test_another_device_is_refused(requests: Requests) -> None:
     with pytest.raises(TypeError, match="wanted one on cpu"):
-        requests.reduce(torch.zeros(8, dtype=BF16, device="meta"), None)
+        requests.reduce(torch.zeros(8, dtype=BF16, device="meta"), None, ONE)
 
 
 def test_an_output_of_another_shape_is_refused(requests: Requests) -> None:
     with pytest.raises(ValueError, match=r"wanted torch.bfloat16 \[8\]"):
-        requests.reduce(torch.zeros(8, dtype=BF16), torch.zeros(16, dtype=BF16))
+        requests.reduce(torch.zeros(8, dtype=BF16), torch.zeros(16, dtype=BF16), ONE)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_a_gather_that_cannot_be_is_refused(
 
 def test_in_place_uses_one_address(requests: Requests) -> None:
     tensor = torch.zeros(64, dtype=BF16)
-    request, _, result = requests.reduce(tensor, tensor)
+    request, _, result = requests.reduce(tensor, tensor, ONE)
     assert request.input == request.output == tensor.data_ptr()
     assert result is tensor
     assert list(request.bytes[:3]) == [128] * 3
@@ -69,7 +71,7 @@ def test_in_place_uses_one_address(requests: Requests) -> None:
 def test_a_partial_overlap_gets_a_new_output(requests: Requests) -> None:
     room = torch.zeros(96, dtype=BF16)
     source, out = room[:64], room[8:72]
-    _, _, result = requests.reduce(source, out)
+    _, _, result = requests.reduce(source, out, ONE)
     assert result is not out
     assert can_take(room[64:], source[:32])
 

@@ -1,14 +1,22 @@
 """From tensors to operations: what fits, and what is sent and filled."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
+from tetraspark.collectives.chunks import chunk_rows
 from tetraspark.collectives.flags import UNIT
 from tetraspark.collectives.opening import Link
 from tetraspark.collectives.pending import Pending
-from tetraspark.collectives.requests import gather_request, reduce_request
+from tetraspark.collectives.requests import (
+    gather_request,
+    reduce_request,
+    scatter_request,
+    two_shot_request,
+)
 from tetraspark.collectives.tensors import check_out, dtype_of, reducible
 
 REMEMBERED_SHAPES = 4096
@@ -23,20 +31,33 @@ class Calls:
         self._world = link.layout.world
         self._requests: dict[object, native.Request] = {}
 
-    def fits(self, nbytes: int, dtype: torch.dtype) -> bool:
+    def fits(self, nbytes: int, dtype: torch.dtype, algorithm: Algorithm | None) -> bool:
         """Say whether an all-reduce of this size is taken."""
-        limit = self._link.layout.reduce_bytes
+        limit = self._limit(algorithm or self._link.settings.algorithm_for(nbytes))
         return reducible(dtype) and nbytes % UNIT == 0 and 0 < nbytes <= limit
+
+    def _limit(self, algorithm: Algorithm) -> int:
+        layout = self._link.layout
+        return layout.two_shot_bytes if algorithm is Algorithm.TWO_SHOT else layout.reduce_bytes
 
     def fits_gather(self, nbytes: int) -> bool:
         """Say whether shards of at most `nbytes` are gathered."""
         return 0 <= nbytes <= self._link.layout.gather_bytes
 
+    def fits_scatter(self, shape: Sequence[int], dtype: torch.dtype, dim: int) -> bool:
+        """Say whether a reduce-scatter of this shape along dimension `dim` is taken."""
+        layout = self._link.layout
+        nbytes = math.prod(shape) * dtype.itemsize
+        if not reducible(dtype) or nbytes % UNIT or not 0 < nbytes <= layout.two_shot_bytes:
+            return False
+        row_bytes = nbytes // shape[dim]
+        return chunk_rows(shape[dim], row_bytes, self._world)[0] * row_bytes <= layout.chunk_bytes
+
     def reduce(
-        self, tensor: torch.Tensor, out: torch.Tensor | None
+        self, tensor: torch.Tensor, out: torch.Tensor | None, algorithm: Algorithm | None
     ) -> tuple[Pending, torch.Tensor, torch.Tensor]:
         """Return the operation, the contiguous tensor it fills, and the caller's target."""
-        request = self._reduce_request(tensor)
+        request = self._reduce_request(tensor, algorithm)
         target = torch.empty_like(tensor) if out is None else out
         if out is not None and out is not tensor:
             check_out(out, tuple(tensor.shape), tensor)
@@ -50,10 +71,8 @@ class Calls:
     ) -> tuple[Pending, torch.Tensor]:
         """Return the operation and the new tensor it fills."""
         shape = tuple(tensor.shape)
-        if not shape or dim not in (0, -1, len(shape) - 1):
-            raise ValueError(f"dim {dim} of {list(shape)}: wanted the first (0) or last (-1)")
-        last = dim != 0
-        axis = -1 if last else 0
+        axis = _axis(shape, dim)
+        last = axis != 0
         extents = tuple(sizes) if sizes is not None else (shape[axis],) * self._world
         self._check_sizes(extents, shape[axis], last=last)
         request = gather_request(dtype_of(tensor), tensor.itemsize, shape, extents, last=last)
@@ -66,21 +85,43 @@ class Calls:
         result = torch.empty(whole, dtype=tensor.dtype)
         return self._pending(request, tensor.contiguous(), result), result
 
-    def _reduce_request(self, tensor: torch.Tensor) -> native.Request:
-        key = (tensor.dtype, tensor.shape, tensor.device.type)
+    def scatter(self, tensor: torch.Tensor, dim: int) -> tuple[Pending, torch.Tensor]:
+        """Return the operation and the new tensor it fills: a view of it where `dim` is the last.
+
+        The scattered dimension is brought to the front, so that every share is one piece.
+        """
+        shape, dtype = tuple(tensor.shape), dtype_of(tensor)
+        axis = _axis(shape, dim)
+        if not self.fits_scatter(shape, tensor.dtype, axis):
+            layout = self._link.layout
+            raise ValueError(
+                f"{list(shape)} of {tensor.dtype} does not fit: wanted bf16, fp16 or fp32, a "
+                f"multiple of 16 bytes, at most {layout.two_shot_bytes} (max_two_shot_bytes) and "
+                f"{layout.chunk_bytes} for one rank along dim {dim}"
+            )
+        row_bytes = tensor.nbytes // shape[axis]
+        rows = chunk_rows(shape[axis], row_bytes, self._world)
+        request = scatter_request(dtype, row_bytes, shape, rows, last=axis != 0)
+        source = tensor.movedim(axis, 0).contiguous()
+        share = torch.empty((rows[self._rank], *source.shape[1:]), dtype=tensor.dtype)
+        return self._pending(request, source, share), share.movedim(0, axis)
+
+    def _reduce_request(self, tensor: torch.Tensor, chosen: Algorithm | None) -> native.Request:
+        key = (tensor.dtype, tensor.shape, tensor.device.type, chosen)
         request = self._requests.get(key)
         if request is not None:
             return request
         dtype, nbytes = dtype_of(tensor), tensor.nbytes
-        if not self.fits(nbytes, tensor.dtype):
+        algorithm = chosen or self._link.settings.algorithm_for(nbytes)
+        if not self.fits(nbytes, tensor.dtype, algorithm):
             raise ValueError(
                 f"{nbytes} bytes of {tensor.dtype} do not fit: wanted bf16, fp16 or fp32, a "
-                f"multiple of 16 bytes, at most {self._link.layout.reduce_bytes}"
+                f"multiple of 16 bytes, at most {self._limit(algorithm)} for {algorithm}"
             )
         if len(self._requests) >= REMEMBERED_SHAPES:
             self._requests.clear()
-        request = reduce_request(self._world, dtype, tensor.shape, nbytes)
-        return self._requests.setdefault(key, request)
+        make = two_shot_request if algorithm is Algorithm.TWO_SHOT else reduce_request
+        return self._requests.setdefault(key, make(self._world, dtype, tensor.shape, nbytes))
 
     def _check_sizes(self, extents: tuple[int, ...], own: int, *, last: bool) -> None:
         if len(extents) != self._world or extents[self._rank] != own or min(extents) < 0:
@@ -96,3 +137,10 @@ class Calls:
         link = self._link
         tensors = (source, result)
         return Pending(link.endpoint, link.supervisor, link.transport, request, tensors)
+
+
+def _axis(shape: tuple[int, ...], dim: int) -> int:
+    """Return 0 for the first dimension, -1 for the last."""
+    if not shape or dim not in (0, -1, len(shape) - 1):
+        raise ValueError(f"dim {dim} of {list(shape)}: wanted the first (0) or last (-1)")
+    return 0 if dim == 0 else -1

@@ -7,11 +7,16 @@ from typing import Any
 import torch
 
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_link import CudaLink
+from tetraspark.collectives.cuda_norms import epilogue, norm_columns
 from tetraspark.collectives.cuda_opening import cuda_opening
-from tetraspark.collectives.cuda_requests import Requests
+from tetraspark.collectives.cuda_requests import Requests, can_take
+from tetraspark.collectives.cuda_state import Epilogue
+from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.cuda_watch import Watch
+from tetraspark.collectives.flags import Op
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.opening import Exchange, drive
@@ -25,7 +30,7 @@ CLOSE_LIMIT_S = 2.0
 class CudaGroup:
     """All ranks must run the same operations with the same shapes in the same order.
 
-    Calls enqueue one kernel on the current stream and return at once. A captured graph may be
+    Calls enqueue one kernel (two-shot: two) on the current stream and return at once. A captured graph may be
     replayed any number of times and in any order of graphs, the same on every rank, always on
     one stream; eager calls of another stream are ordered after the last one's. A difference
     between ranks, a dead peer or an expired limit poisons the group: kernels still queued do
@@ -73,29 +78,83 @@ class CudaGroup:
         """Number of ranks."""
         return self._host.world
 
-    def fits(self, nbytes: int, dtype: torch.dtype) -> bool:
+    def fits(self, nbytes: int, dtype: torch.dtype, algorithm: Algorithm | None = None) -> bool:
         """Say whether `all_reduce` takes this size: the same answer on every rank.
 
-        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`.
+        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`, or
+        `max_two_shot_bytes` where the algorithm is two-shot.
         """
-        return self._host.fits(nbytes, dtype)
+        return self._requests.fits(nbytes, dtype, self._algorithm(nbytes, algorithm))
 
     def fits_gather(self, nbytes: int) -> bool:
         """Say whether `all_gather` takes shards of at most `nbytes` each."""
         return self._host.fits_gather(nbytes)
 
-    def all_reduce(self, tensor: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    def fits_reduce_scatter(self, shape: Sequence[int], dtype: torch.dtype, dim: int = 0) -> bool:
+        """Say whether `reduce_scatter` takes this shape: the same answer on every rank."""
+        return self._requests.fits_scatter(shape, dtype, dim)
+
+    def all_reduce(
+        self,
+        tensor: torch.Tensor,
+        out: torch.Tensor | None = None,
+        algorithm: Algorithm | None = None,
+    ) -> torch.Tensor:
         """Sum over ranks 0..W-1 in that order, in fp32, rounded once; bit-equal on every rank.
 
         `tensor`: any shape that `fits`, on the group's device. `out`: None makes a new tensor,
-        `tensor` itself works in place, any overlap is allowed. Raises ValueError or TypeError
+        `tensor` itself works in place, any overlap is allowed. `algorithm`: the same on every
+        rank; None goes by `two_shot_from`; no bit depends on it. Raises ValueError or TypeError
         for what does not fit, CollectiveError once the group has failed.
         """
         self._usable()
-        request, _source, result = self._requests.reduce(tensor, out)
-        self._launch(request)
+        chosen = self._algorithm(tensor.nbytes, algorithm)
+        request, _source, result = self._requests.reduce(tensor, out, chosen)
+        if chosen is Algorithm.TWO_SHOT:
+            self._launch(request, gather_of(request, self.rank))
+        else:
+            self._launch(request)
         target = result if out is None else out
         return target if result is target else target.copy_(result)
+
+    def all_reduce_norm(
+        self,
+        tensor: torch.Tensor,
+        residual: torch.Tensor,
+        weight: torch.Tensor,
+        epsilon: float,
+        *,
+        in_place: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sum over ranks, add the residual, normalize: (normed, new residual), one kernel.
+
+        All bf16: `tensor` and `residual` [..., columns], `weight` [columns], columns a multiple
+        of 8 up to 16384, `tensor` of a size that fits one-shot. With a = `all_reduce(tensor)`:
+        x = fp32(a) + fp32(residual); the new residual is bf16(x); the normed is
+        bf16(x * rsqrt(mean(x * x) + epsilon) * fp32(weight)), every step rounded to fp32, from x
+        and not from its bf16. `in_place`: into `tensor` and `residual`. Raises as `all_reduce`.
+        """
+        self._usable()
+        norm_columns(tensor, residual, weight)
+        if in_place and not can_take(tensor, tensor):
+            raise ValueError("tensor must be contiguous, on a 16-byte boundary, to work in place")
+        request, _source, normed = self._requests.reduce_norm(tensor, tensor if in_place else None)
+        added = residual if in_place else torch.empty_like(residual)
+        self._launch(request, after=epilogue(residual, added, weight, epsilon))
+        return normed, added
+
+    def reduce_scatter(self, tensor: torch.Tensor, dim: int = 0) -> torch.Tensor:
+        """Sum as `all_reduce` does and return this rank's part along the first or last dimension.
+
+        Parts are whole 16-byte units, in rank order; the first ranks' are one step longer where
+        they are not equal, and a part may be empty. Returns a new contiguous tensor. Raises as
+        `all_reduce`.
+        """
+        self._usable()
+        request, _source, result = self._requests.scatter(tensor, dim)
+        self._launch(request)
+        last = request.op == Op.REDUCE_SCATTER_LAST
+        return result.movedim(0, -1).contiguous() if last else result
 
     def all_gather(
         self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None
@@ -159,7 +218,10 @@ class CudaGroup:
         if root is not None:
             raise CollectiveError(root, self.rank)
 
-    def _launch(self, request: native.Request) -> None:
+    def _algorithm(self, nbytes: int, chosen: Algorithm | None) -> Algorithm:
+        return chosen or self._found.link.settings.algorithm_for(nbytes)
+
+    def _launch(self, *requests: native.Request, after: Epilogue | None = None) -> None:
         if not self._calls.acquire(blocking=False):
             raise RuntimeError("two threads use this group at once")
         try:
@@ -168,7 +230,8 @@ class CudaGroup:
                 if self._stream is not None and self._stream != stream:
                     stream.wait_stream(self._stream)
                 self._stream = stream
-            self._found.launcher.launch(request, stream.cuda_stream)
+            for request in requests:
+                self._found.launcher.launch(request, stream.cuda_stream, epilogue=after)
         finally:
             self._calls.release()
 

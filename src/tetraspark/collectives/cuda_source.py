@@ -1,29 +1,33 @@
-"""The text given to the compiler: the layout's numbers, then the two source files."""
+"""The text given to the compiler: the layout's numbers, then the source files."""
 
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.collectives import cuda_state, native
-from tetraspark.collectives.flags import MAX_UNITS, UNIT, Dtype, Flag, Op
+from tetraspark.collectives.flags import MAX_UNITS, REDUCIBLE, UNIT, Dtype, Flag, Op
 from tetraspark.collectives.layout import LINE
 from tetraspark.collectives.native import Progress
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
 PROTOCOL = Path(__file__).with_name("cuda_protocol.cu")
+PTX = Path(__file__).with_name("cuda_ptx.cu")
 KERNELS = Path(__file__).with_name("cuda_kernels.cu")
+NORM = Path(__file__).with_name("cuda_norm.cu")
 
 
 @dataclass(frozen=True)
 class Shape:
     """What is fixed when kernels are compiled: ranks, threads a block, 16-byte loads in flight.
 
-    Only `world` must be equal on every rank.
+    Only `world` must be equal on every rank. `diet`: 1 a flag's store is a release and its polls
+    are relaxed, 2 block 0 polls for all blocks, 3 both.
     """
 
     world: int
     threads: int = 512
     unroll: int = 4
+    diet: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.world <= MAX_WORLD:
@@ -32,6 +36,8 @@ class Shape:
             raise ValueError(f"{self.threads} threads: wanted a multiple of 32 from 128 to 1024")
         if not 1 <= self.unroll <= 8:
             raise ValueError(f"unroll {self.unroll}: wanted 1..8")
+        if not 0 <= self.diet <= 3:
+            raise ValueError(f"diet {self.diet}: wanted 0..3")
 
     @classmethod
     def usual(cls, world: int) -> "Shape":
@@ -54,6 +60,7 @@ def constants() -> dict[str, int]:
         "STATE": cuda_state.DeviceState,
         "REPORT": cuda_state.Report,
         "DEVICE": cuda_state.DeviceArguments,
+        "EPILOGUE": cuda_state.Epilogue,
     }
     return {
         "TS_LINE": LINE,
@@ -90,20 +97,31 @@ def protocol_source() -> str:
     return prologue() + PROTOCOL.read_text()
 
 
-def kernel_source(shape: Shape) -> str:
-    """Return the whole source for one shape."""
+def kernel_source(shape: Shape, ptx: Path = PTX) -> str:
+    """Return the whole source for one shape; `ptx` may be a stand-in for the machine's words."""
     fixed = f"#define TS_WORLD {shape.world}u\n#define TS_THREADS {shape.threads}u\n"
-    fixed += f"#define TS_UNROLL {shape.unroll}u\n"
-    return fixed + protocol_source() + KERNELS.read_text()
+    fixed += f"#define TS_UNROLL {shape.unroll}u\n#define TS_DIET {shape.diet}\n"
+    parts = (ptx, KERNELS, NORM)
+    return fixed + protocol_source() + "".join(part.read_text() for part in parts)
 
 
-REDUCERS_OF = {
-    Dtype.BF16: "ts_all_reduce_bf16",
-    Dtype.FP16: "ts_all_reduce_fp16",
-    Dtype.FP32: "ts_all_reduce_fp32",
+REDUCERS = {
+    Op.ALL_REDUCE: "ts_all_reduce",
+    Op.TWO_SHOT_REDUCE: "ts_reduce_scatter",
+    Op.REDUCE_SCATTER_FIRST: "ts_reduce_scatter",
+    Op.REDUCE_SCATTER_LAST: "ts_reduce_scatter",
 }
+"""Operations that sum, one kernel a dtype."""
+EXCHANGE = "ts_exchange_chunks_16"
+REDUCE_NORM = "ts_reduce_norm_bf16"
+ADD_NORM = "ts_add_norm_bf16"
 WIDTHS = (16, 8, 4, 2, 1)
 """Bytes of one access of a gather, widest first."""
+
+
+def reducer(op: Op, dtype: Dtype) -> str:
+    """Return the name of the kernel that sums."""
+    return f"{REDUCERS[op]}_{dtype.name.lower()}"
 
 
 def gatherer(width: int) -> str:
@@ -113,4 +131,6 @@ def gatherer(width: int) -> str:
 
 def kernel_names() -> tuple[str, ...]:
     """Return every kernel of the source."""
-    return (*REDUCERS_OF.values(), *(gatherer(width) for width in WIDTHS))
+    sums = dict.fromkeys(reducer(op, dtype) for op in REDUCERS for dtype in sorted(REDUCIBLE))
+    gathers = (gatherer(width) for width in WIDTHS)
+    return (*sums, EXCHANGE, *gathers, REDUCE_NORM, ADD_NORM)

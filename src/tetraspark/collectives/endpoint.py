@@ -43,6 +43,9 @@ def configure(
         recv_gather=layout.recv_gather,
         slot_stride=layout.slot_stride,
         gather_stride=layout.gather_stride,
+        send_chunk=layout.send_chunk,
+        recv_chunk=layout.recv_chunk,
+        chunk_stride=layout.chunk_stride,
     )
     config.base[: layout.world] = bases
     for peer in range(layout.world):

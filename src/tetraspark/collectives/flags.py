@@ -13,13 +13,22 @@ MAX_SEQUENCE = (1 << 32) - 1
 
 
 class Op(IntEnum):
-    """Operation of a flag. The probes are all-gathers that prove the slots of each area."""
+    """Operation of a flag. The probes prove the slots of each area.
+
+    A two-shot all-reduce is two operations on the wire, each with a sequence of its own.
+    """
 
     ALL_REDUCE = 1
+    ALL_REDUCE_NORM = 11
     GATHER_FIRST = 2
     GATHER_LAST = 3
     PROBE = 4
     PROBE_GATHER = 5
+    REDUCE_SCATTER_FIRST = 6
+    REDUCE_SCATTER_LAST = 7
+    TWO_SHOT_REDUCE = 8
+    TWO_SHOT_GATHER = 9
+    PROBE_CHUNK = 10
 
 
 class Dtype(IntEnum):

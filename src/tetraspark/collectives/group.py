@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.calls import Calls
 from tetraspark.collectives.failure import Kind
 from tetraspark.collectives.liveness import Life
@@ -61,37 +62,71 @@ class Group:
         """Number of ranks."""
         return self._link.layout.world
 
-    def fits(self, nbytes: int, dtype: torch.dtype) -> bool:
+    def fits(self, nbytes: int, dtype: torch.dtype, algorithm: Algorithm | None = None) -> bool:
         """Say whether `all_reduce` takes this size: the same answer on every rank.
 
-        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`.
+        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`, or
+        `max_two_shot_bytes` where the algorithm is two-shot.
         """
-        return self._calls.fits(nbytes, dtype)
+        return self._calls.fits(nbytes, dtype, algorithm)
 
     def fits_gather(self, nbytes: int) -> bool:
         """Say whether `all_gather` takes shards of at most `nbytes` each."""
         return self._calls.fits_gather(nbytes)
 
-    def all_reduce(self, tensor: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    def fits_reduce_scatter(self, shape: Sequence[int], dtype: torch.dtype, dim: int = 0) -> bool:
+        """Say whether `reduce_scatter` takes this shape: the same answer on every rank."""
+        return self._calls.fits_scatter(shape, dtype, dim)
+
+    def all_reduce(
+        self,
+        tensor: torch.Tensor,
+        out: torch.Tensor | None = None,
+        algorithm: Algorithm | None = None,
+    ) -> torch.Tensor:
         """Sum over ranks 0..W-1 in that order, in fp32, rounded once; bit-equal on every rank.
 
         `tensor`: any shape that `fits`. `out`: None makes a new tensor, `tensor` itself works in
-        place, any overlap is allowed. Raises ValueError or TypeError for what does not fit, and
-        CollectiveError once the group has failed.
+        place, any overlap is allowed. `algorithm`: the same on every rank; None goes by
+        `two_shot_from`; no bit depends on it. Raises ValueError or TypeError for what does not
+        fit, and CollectiveError once the group has failed.
         """
         self._usable()
-        pending, result, target = self._calls.reduce(tensor, out)
+        pending, result, target = self._calls.reduce(tensor, out, algorithm)
         self._run(pending)
         return target if result is target else target.copy_(result)
 
-    def begin_all_reduce(self, tensor: torch.Tensor, out: torch.Tensor) -> Pending:
+    def begin_all_reduce(
+        self, tensor: torch.Tensor, out: torch.Tensor, algorithm: Algorithm | None = None
+    ) -> Pending:
         """Start an all-reduce and return it unfinished; `out` must be contiguous."""
         if not out.is_contiguous():
             raise ValueError("out must be contiguous")
         self._usable()
-        pending, _, _ = self._calls.reduce(tensor, out)
+        pending, _, _ = self._calls.reduce(tensor, out, algorithm)
         pending.begin()
         return pending
+
+    def reduce_scatter(self, tensor: torch.Tensor, dim: int = 0) -> torch.Tensor:
+        """Sum as `all_reduce` does and return this rank's part along the first or last dimension.
+
+        Parts are whole 16-byte units, in rank order; the first ranks' are one step longer where
+        they are not equal, and a part may be empty. Returns a new contiguous tensor. Raises as
+        `all_reduce`.
+        """
+        self._usable()
+        pending, result = self._calls.scatter(tensor, dim)
+        self._run(pending)
+        return result.contiguous()
+
+    def begin_reduce_scatter(
+        self, tensor: torch.Tensor, dim: int = 0
+    ) -> tuple[Pending, torch.Tensor]:
+        """Start a reduce-scatter; the tensor returned with it is valid once it is done."""
+        self._usable()
+        pending, result = self._calls.scatter(tensor, dim)
+        pending.begin()
+        return pending, result
 
     def all_gather(
         self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None

@@ -17,12 +17,17 @@ transport: stores of another process (shm), RDMA writes (a NIC), stores of a ker
 | flag[source][parity][stripe] | u64 on a line of its own | source, after the stripe |
 | send[parity] | header (128) + payload | owner |
 | send_gather[parity] | header + payload | owner |
+| send_chunk[parity][peer] | header + chunk; no own row | owner |
 | recv[source][parity] | header + payload; no own row | source |
 | recv_gather[source][parity] | header + payload; no own row | source |
+| recv_chunk[source][parity] | header + chunk; no own row | source |
 
 The u64 after a flag, on its line, is a digest of the shape, which kernels alone write and read.
 A slot's header is u64 flag, u32 ndim, u32 dims[8], the sender's exact shape, and a u32 hash of
-the extents it believes all ranks to have. Slots start on a 4096-byte page. The receive areas come
+the extents it believes all ranks to have. Slots start on a 4096-byte page. The chunk slots are for
+reduce-scatter and two-shot, and are absent where `two_shot_bytes` is 0: a chunk is one rank's
+share of a tensor, so they need little more than a W-th of what it takes. An all-gather of chunks
+sends every peer the same, from the first row. The receive areas come
 last: a transport that reads send slots in place never touches them, and on tmpfs an untouched
 page takes no memory.
 """
@@ -60,15 +65,17 @@ class Layout:
     lanes: int
     reduce_bytes: int
     gather_bytes: int
+    two_shot_bytes: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.world <= MAX_WORLD:
             raise ValueError(f"world {self.world} is outside 2..{MAX_WORLD}")
         if not 1 <= self.lanes <= MAX_LANES:
             raise ValueError(f"{self.lanes} lanes: wanted 1..{MAX_LANES}")
-        for name in ("reduce_bytes", "gather_bytes"):
+        for name in ("reduce_bytes", "gather_bytes", "two_shot_bytes"):
             value = getattr(self, name)
-            if value % UNIT or not UNIT <= value <= MAX_UNITS * UNIT:
+            least = 0 if name == "two_shot_bytes" else UNIT
+            if value % UNIT or not least <= value <= MAX_UNITS * UNIT:
                 raise ValueError(f"{name} {value}: wanted a multiple of 16 up to 256 MiB")
 
     @cached_property
@@ -80,6 +87,16 @@ class Layout:
     def gather_stride(self) -> int:
         """Bytes from one all-gather slot to the next."""
         return round_up(HEADER + self.gather_bytes, PAGE)
+
+    @cached_property
+    def chunk_bytes(self) -> int:
+        """Bytes of the largest chunk; 0 without two-shot."""
+        return round_up(self.two_shot_bytes, self.world * UNIT) // self.world
+
+    @cached_property
+    def chunk_stride(self) -> int:
+        """Bytes from one chunk slot to the next; 0 without two-shot."""
+        return round_up(HEADER + self.chunk_bytes, PAGE) if self.two_shot_bytes else 0
 
     @cached_property
     def status(self) -> int:
@@ -102,9 +119,14 @@ class Layout:
         return self.send + 2 * self.slot_stride
 
     @cached_property
+    def send_chunk(self) -> int:
+        """Start of the chunk send slots: a row a peer for each parity."""
+        return self.send_gather + 2 * self.gather_stride
+
+    @cached_property
     def recv(self) -> int:
         """Start of the all-reduce receive slots; also the bytes a pulling transport uses."""
-        return self.send_gather + 2 * self.gather_stride
+        return self.send_chunk + 2 * (self.world - 1) * self.chunk_stride
 
     @cached_property
     def recv_gather(self) -> int:
@@ -112,9 +134,14 @@ class Layout:
         return self.recv + (self.world - 1) * 2 * self.slot_stride
 
     @cached_property
+    def recv_chunk(self) -> int:
+        """Start of the chunk receive slots."""
+        return self.recv_gather + (self.world - 1) * 2 * self.gather_stride
+
+    @cached_property
     def total(self) -> int:
         """Bytes of one region."""
-        return self.recv_gather + (self.world - 1) * 2 * self.gather_stride
+        return self.recv_chunk + (self.world - 1) * 2 * self.chunk_stride
 
     def row(self, owner: int, source: int) -> int:
         """Return the row of `source` in the region of `owner`, which has no row of its own."""
@@ -145,3 +172,13 @@ class Layout:
         """Return the all-gather receive slot of `source` in the region of `owner`."""
         slot = self.row(owner, source) * 2 + (parity & 1)
         return self.recv_gather + slot * self.gather_stride
+
+    def send_chunk_at(self, owner: int, peer: int, parity: int) -> int:
+        """Return the slot in the region of `owner` that holds its chunk for `peer`."""
+        slot = (parity & 1) * (self.world - 1) + self.row(owner, peer)
+        return self.send_chunk + slot * self.chunk_stride
+
+    def recv_chunk_at(self, owner: int, source: int, parity: int) -> int:
+        """Return the chunk receive slot of `source` in the region of `owner`."""
+        slot = self.row(owner, source) * 2 + (parity & 1)
+        return self.recv_chunk + slot * self.chunk_stride

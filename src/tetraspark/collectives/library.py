@@ -54,6 +54,7 @@ def abi_numbers() -> list[int]:
         Progress.acked,
         Config.base,
         Config.slot_stride,
+        Config.chunk_stride,
         Request.bytes,
         Request.output,
         Write.flag,

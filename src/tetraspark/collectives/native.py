@@ -4,7 +4,7 @@ from ctypes import Structure, c_uint32, c_uint64, c_void_p
 
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
-ABI = 2
+ABI = 3
 MAX_DIMS = 8
 QUEUE = 64
 
@@ -63,11 +63,20 @@ class Config(Structure):
         ("recv_gather", c_uint64),
         ("slot_stride", c_uint64),
         ("gather_stride", c_uint64),
+        ("send_chunk", c_uint64),
+        ("recv_chunk", c_uint64),
+        ("chunk_stride", c_uint64),
     )
 
 
 class Request(Structure):
-    """One operation: what this rank sends, what it expects of each peer, where results go."""
+    """One operation: what this rank sends, what it expects of each peer, where results go.
+
+    `bytes` is what each rank's flag says. Of a gather, `row_bytes` and `out_offset` are the width
+    and place of each rank's shard in a row of the result; of an operation on chunks they are the
+    bytes and the place of each rank's chunk in the flat tensor, both as it is sent and as it is
+    put together again.
+    """
 
     _fields_ = (
         ("op", c_uint32),

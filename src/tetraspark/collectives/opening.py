@@ -133,7 +133,13 @@ def _exchanged(answer: Sequence[bytes] | None) -> Sequence[bytes]:
 def _connect(
     rank: int, world: int, settings: Settings, transport: Transport
 ) -> Generator[bytes | None, Sequence[bytes] | None, Link]:
-    layout = Layout(world, settings.lanes, settings.max_reduce_bytes, settings.max_gather_bytes)
+    layout = Layout(
+        world,
+        settings.lanes,
+        settings.max_reduce_bytes,
+        settings.max_gather_bytes,
+        settings.max_two_shot_bytes,
+    )
     card, reason = b"", ""
     try:
         card = transport.open(layout)

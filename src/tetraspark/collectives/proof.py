@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 from collections.abc import Generator
+from dataclasses import dataclass
 from itertools import accumulate
 
 from tetraspark.collectives import native
@@ -15,6 +16,31 @@ from tetraspark.collectives.supervisor import Supervisor
 
 ROUNDS = (Op.PROBE, Op.PROBE, Op.PROBE_GATHER, Op.PROBE_GATHER)
 """Two successive sequences an area fill both of its slots."""
+
+CHUNK_ROUNDS = (Op.PROBE_CHUNK, Op.PROBE_CHUNK)
+"""The same for the area of chunks, where there is one."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One probe: the bytes from each rank to each, which differ by the receiver for chunks."""
+
+    op: Op
+    nbytes: int
+    world: int
+    nonce: bytes
+    sequence: int
+
+    def part(self, source: int, target: int) -> bytes:
+        """Return what `source` sends to `target`."""
+        own = bytes([target]) if self.op is Op.PROBE_CHUNK else b""
+        return pattern(self.nonce + own, source, self.sequence, self.nbytes)
+
+    def sent(self, rank: int) -> bytes:
+        """Return the input of a rank."""
+        if self.op is not Op.PROBE_CHUNK:
+            return self.part(rank, rank)
+        return b"".join(self.part(rank, target) for target in range(self.world))
 
 
 def pattern(nonce: bytes, rank: int, sequence: int, nbytes: int) -> bytes:
@@ -44,11 +70,16 @@ def prove(
     Raises CollectiveError if a peer never answers.
     """
     reason = ""
-    for op in ROUNDS:
-        nbytes = layout.reduce_bytes if op is Op.PROBE else layout.gather_bytes
+    sizes = {
+        Op.PROBE: layout.reduce_bytes,
+        Op.PROBE_GATHER: layout.gather_bytes,
+        Op.PROBE_CHUNK: layout.chunk_bytes,
+    }
+    for op in ROUNDS + (CHUNK_ROUNDS if layout.two_shot_bytes else ()):
+        nbytes = sizes[op]
         request = probe_request(op, layout.world, nbytes)
-        sequence = endpoint.next_sequence()
-        sent = pattern(nonce, rank, sequence, nbytes)
+        probe = Probe(op, nbytes, layout.world, nonce, endpoint.next_sequence())
+        sent = probe.sent(rank)
         result = ctypes.create_string_buffer(layout.world * nbytes)
         request.input = ctypes.cast(ctypes.c_char_p(sent), ctypes.c_void_p)
         request.output = ctypes.cast(result, ctypes.c_void_p)
@@ -60,7 +91,7 @@ def prove(
                 state = endpoint.poll()
         for source in range(layout.world):
             seen = result.raw[source * nbytes : (source + 1) * nbytes]
-            wanted = pattern(nonce, source, sequence, nbytes)
+            wanted = probe.part(source, rank)
             # Noted, and the rounds go on: a rank that left would keep its peers waiting.
             if seen != wanted and not reason:
                 lanes = endpoint.lanes_to(source) or (0,)

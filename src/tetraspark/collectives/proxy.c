@@ -1,14 +1,28 @@
 /* The endpoint of one rank: stage, post, wait, and reduce or gather in fixed rank order.
  *
+ * An operation is one exchange: every rank sends every peer something, if only a header, and waits
+ * for something of every peer. A two-shot all-reduce is two exchanges with a sequence each, the
+ * second begun by the poll that finishes the first: its chunk is reduced straight into the send
+ * slot of the second, and the first's own chunk is read from the input.
+ *
  * Every step is non-blocking (ts_begin, ts_poll); ts_wait adds the waiting. Two ways to move bytes:
  * direct (peers' regions are mapped here: shared memory) and queued (writes are handed out by
  * ts_take and reported back by ts_complete: a NIC, or the scheduler of the tests). The protocol
  * code above them is the same.
  *
  * Memory order: payload and header are plain stores, then a release store of the flag; a reader
- * acquires the flag before it loads them. A slot is reused two operations later: the peer's next
+ * acquires the flag before it loads them. A slot is reused two exchanges later: the peer's next
  * flag is a release store made after its loads of this slot, and is acquired here first. Both
  * hold on weakly ordered machines (ARM).
+ *
+ * Two slots an area suffice for any mix of operations. A rank posts exchange k+1 only after it has
+ * finished k, that is, after its last load of any slot of k; and it finishes k+1 only after it has
+ * a flag of k+1 from every peer. So whoever writes for k+2, into its own send slots or into a
+ * peer's receive slots, has heard from every peer that it is done with k; and k+2 is the first
+ * exchange that writes where k did, since the slot is chosen by the parity of the sequence. What
+ * an operation is decides only the area, and an area that k did not use is free all the more.
+ * Two-shot writes one slot early: the reduction that ends k fills the send slot of k+1, which has
+ * the parity of k-1. All flags of k are here by then, so every peer is done with k-1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,16 +39,20 @@
 #include <unistd.h>
 #endif
 
-#define TS_ABI 2u
+#define TS_ABI 3u
 #define TS_LINE 128u
 #define TS_MAX_WORLD 8u
 #define TS_MAX_LANES 4u
 #define TS_MAX_DIMS 8u
 #define TS_NAP_NS 50000u
-#define TS_QUEUE 64u /* two operations x 7 peers x 4 lanes = 56 writes */
+#define TS_QUEUE 64u /* two exchanges x 7 peers x 4 lanes = 56 writes */
 
 enum { TS_DONE = 0, TS_PENDING = 1, TS_FAILED = 2, TS_ABORTED = 3, TS_BUSY = 4 };
-enum { TS_ALL_REDUCE = 1, TS_GATHER_FIRST = 2, TS_GATHER_LAST = 3, TS_PROBE = 4, TS_PROBE_GATHER = 5 };
+enum {
+    TS_ALL_REDUCE = 1, TS_GATHER_FIRST = 2, TS_GATHER_LAST = 3, TS_PROBE = 4, TS_PROBE_GATHER = 5,
+    TS_REDUCE_SCATTER_FIRST = 6, TS_REDUCE_SCATTER_LAST = 7, TS_TWO_SHOT_REDUCE = 8,
+    TS_TWO_SHOT_GATHER = 9, TS_PROBE_CHUNK = 10
+};
 enum { TS_BF16 = 1, TS_FP16 = 2, TS_FP32 = 3 };
 enum { TS_MISMATCH = 1, TS_DIVERGED = 2, TS_LANE_ERROR = 3, TS_OVERFLOW = 4, TS_STALE_HEADER = 5 };
 
@@ -60,13 +78,17 @@ typedef struct {
     uint64_t progress, arrivals, waiting, abort_word, flags;
     uint64_t send, send_gather, recv, recv_gather;
     uint64_t slot_stride, gather_stride;
+    uint64_t send_chunk, recv_chunk, chunk_stride;
 } ts_config;
 
 typedef struct {
     uint32_t op, dtype, ndim, rows;
     uint32_t dims[TS_MAX_DIMS];
     uint32_t last[TS_MAX_WORLD]; /* last dimension of each rank's shard */
-    uint64_t bytes[TS_MAX_WORLD], row_bytes[TS_MAX_WORLD], out_offset[TS_MAX_WORLD];
+    uint64_t bytes[TS_MAX_WORLD]; /* as each rank's flag says it */
+    /* Of a gather: width and place of each rank's shard in a row of the result. Of an operation on
+     * chunks: bytes and place of each rank's chunk in the flat tensor. */
+    uint64_t row_bytes[TS_MAX_WORLD], out_offset[TS_MAX_WORLD];
     uint64_t out_stride;
     const void *input;
     void *output;
@@ -256,9 +278,19 @@ static inline int gathers(uint32_t op) {
     return op == TS_GATHER_FIRST || op == TS_GATHER_LAST || op == TS_PROBE_GATHER;
 }
 
-static uint64_t send_offset(const ts_endpoint *ep, uint32_t op, uint32_t sequence) {
+/* Whether each peer is sent a chunk of its own. */
+static inline int scatters(uint32_t op) {
+    return op == TS_REDUCE_SCATTER_FIRST || op == TS_REDUCE_SCATTER_LAST ||
+           op == TS_TWO_SHOT_REDUCE || op == TS_PROBE_CHUNK;
+}
+
+/* Where `owner` keeps what it sends to `peer`. */
+static uint64_t send_offset(const ts_endpoint *ep, uint32_t owner, uint32_t peer, uint32_t op,
+                            uint32_t sequence) {
     const ts_config *c = &ep->config;
-    uint64_t parity = sequence & 1u;
+    uint64_t parity = sequence & 1u, rows = parity * (c->world - 1);
+    if (scatters(op)) return c->send_chunk + (rows + row(owner, peer)) * c->chunk_stride;
+    if (op == TS_TWO_SHOT_GATHER) return c->send_chunk + rows * c->chunk_stride;
     return gathers(op) ? c->send_gather + parity * c->gather_stride : c->send + parity * c->slot_stride;
 }
 
@@ -266,6 +298,7 @@ static uint64_t recv_offset(const ts_endpoint *ep, uint32_t owner, uint32_t sour
                             uint32_t sequence) {
     const ts_config *c = &ep->config;
     uint64_t slot = row(owner, source) * 2u + (sequence & 1u);
+    if (scatters(op) || op == TS_TWO_SHOT_GATHER) return c->recv_chunk + slot * c->chunk_stride;
     return gathers(op) ? c->recv_gather + slot * c->gather_stride : c->recv + slot * c->slot_stride;
 }
 
@@ -276,15 +309,25 @@ static uint64_t flag_offset(const ts_endpoint *ep, uint32_t owner, uint32_t sour
     return c->flags + (slot * c->lanes + stripe) * TS_LINE;
 }
 
-static const uint8_t *arrived_slot(const ts_endpoint *ep, uint32_t source) {
+/* Where this rank finds what `source` sent it. */
+static const uint8_t *slot_of(const ts_endpoint *ep, uint32_t source, uint32_t op,
+                              uint32_t sequence) {
     const ts_config *c = &ep->config;
-    uint32_t op = ep->request.op;
     if (source == c->rank || (c->direct && c->pull))
-        return region(ep, source) + send_offset(ep, op, ep->sequence);
-    return region(ep, c->rank) + recv_offset(ep, c->rank, source, op, ep->sequence);
+        return region(ep, source) + send_offset(ep, source, c->rank, op, sequence);
+    return region(ep, c->rank) + recv_offset(ep, c->rank, source, op, sequence);
+}
+
+static const uint8_t *arrived_slot(const ts_endpoint *ep, uint32_t source) {
+    return slot_of(ep, source, ep->request.op, ep->sequence);
 }
 
 static inline uint32_t units(uint64_t bytes) { return (uint32_t)((bytes + 15u) / 16u); }
+
+static inline uint64_t flag_of(const ts_endpoint *ep, uint32_t rank) {
+    const ts_request *r = &ep->request;
+    return ts_flag_pack(ep->sequence, r->op, r->dtype, units(r->bytes[rank]));
+}
 
 /* ---- sleeping and waking ---------------------------------------------------------------------- */
 
@@ -343,9 +386,11 @@ static void announce(ts_endpoint *ep, uint32_t peer) {
 
 static int post(ts_endpoint *ep, uint32_t peer, uint64_t flag) {
     const ts_config *c = &ep->config;
-    uint32_t count = c->route_count[peer], total = units(ep->request.bytes[c->rank]);
-    uint64_t source = send_offset(ep, ep->request.op, ep->sequence);
-    uint64_t target = recv_offset(ep, peer, c->rank, ep->request.op, ep->sequence);
+    const ts_request *r = &ep->request;
+    uint32_t count = c->route_count[peer];
+    uint32_t total = units(scatters(r->op) ? r->row_bytes[peer] : r->bytes[c->rank]);
+    uint64_t source = send_offset(ep, c->rank, peer, r->op, ep->sequence);
+    uint64_t target = recv_offset(ep, peer, c->rank, r->op, ep->sequence);
     uint64_t at = 0;
     for (uint32_t stripe = 0; stripe < count; stripe++) {
         uint32_t lane = c->route[peer][stripe];
@@ -392,15 +437,23 @@ static uint32_t hash_sizes(const ts_endpoint *ep) {
     return hash;
 }
 
-static void stage(ts_endpoint *ep, uint64_t flag) {
+/* Fills the send slot for `peer`; that of TS_TWO_SHOT_GATHER holds its payload already. */
+static void stage(ts_endpoint *ep, uint32_t peer, uint64_t flag) {
     const ts_request *r = &ep->request;
-    uint8_t *slot = region(ep, ep->config.rank) + send_offset(ep, r->op, ep->sequence);
+    uint32_t rank = ep->config.rank;
+    uint8_t *slot = region(ep, rank) + send_offset(ep, rank, peer, r->op, ep->sequence);
     ts_header *header = (ts_header *)slot;
     header->flag = flag;
     header->ndim = r->ndim;
     memcpy(header->dims, r->dims, sizeof header->dims);
     header->sizes = hash_sizes(ep);
-    if (r->bytes[ep->config.rank]) memcpy(slot + TS_LINE, r->input, r->bytes[ep->config.rank]);
+    const uint8_t *input = r->input;
+    uint64_t bytes = r->op == TS_TWO_SHOT_GATHER ? 0 : r->bytes[rank];
+    if (scatters(r->op)) {
+        input += r->out_offset[peer];
+        bytes = r->row_bytes[peer];
+    }
+    if (bytes) memcpy(slot + TS_LINE, input, bytes);
 }
 
 static inline uint64_t abort_word(const ts_endpoint *ep) {
@@ -409,42 +462,49 @@ static inline uint64_t abort_word(const ts_endpoint *ep) {
         memory_order_acquire);
 }
 
+/* Takes the next sequence, stages and posts: one exchange, of the request as it stands. */
+static int exchange(ts_endpoint *ep) {
+    const ts_config *c = &ep->config;
+    ep->sequence = ts_next_sequence(ep->sequence);
+    publish(&progress(ep)->doorbell, ep->sequence);
+    for (uint32_t peer = 0; peer < c->world; peer++) {
+        ep->missing[peer] = peer == c->rank ? 0 : (1u << c->route_count[peer]) - 1u;
+        ep->expected[peer] = flag_of(ep, peer);
+    }
+    uint64_t flag = flag_of(ep, c->rank);
+    /* Rotated, so that the ranks do not all write to rank 0 first. */
+    for (uint32_t step = 1; step < c->world; step++) {
+        uint32_t peer = (c->rank + step) % c->world;
+        if (step == 1 || scatters(ep->request.op)) stage(ep, peer, flag);
+        if (post(ep, peer, flag) != TS_DONE) {
+            ep->failed = 1;
+            return TS_FAILED;
+        }
+    }
+    if (c->direct) publish(&progress(ep)->posted, ep->sequence);
+    if (ep->mover) move(ep);
+    return TS_PENDING;
+}
+
 /* Starts one operation. The caller keeps the input and output until ts_poll says it is over. */
 int ts_begin(ts_endpoint *ep, const ts_request *request) {
-    const ts_config *c = &ep->config;
     if (ep->failed) return TS_FAILED;
     if (abort_word(ep)) return TS_ABORTED;
     if (ep->pending) return TS_BUSY;
     ep->request = *request;
-    ep->sequence = ts_next_sequence(ep->sequence);
     ep->pending = 1;
-    publish(&progress(ep)->doorbell, ep->sequence);
-    uint64_t flag = ts_flag_pack(ep->sequence, request->op, request->dtype,
-                                 units(request->bytes[c->rank]));
-    stage(ep, flag);
-    for (uint32_t peer = 0; peer < c->world; peer++) {
-        ep->missing[peer] = peer == c->rank ? 0 : (1u << c->route_count[peer]) - 1u;
-        ep->expected[peer] = ts_flag_pack(ep->sequence, request->op, request->dtype,
-                                          units(request->bytes[peer]));
-    }
-    /* Rotated, so that the ranks do not all write to rank 0 first. */
-    for (uint32_t step = 1; step < c->world; step++)
-        if (post(ep, (c->rank + step) % c->world, flag) != TS_DONE) {
-            ep->failed = 1;
-            return TS_FAILED;
-        }
-    if (c->direct) publish(&progress(ep)->posted, ep->sequence);
-    if (ep->mover) move(ep);
-    return TS_PENDING;
+    return exchange(ep);
 }
 
 /* ---- waiting and finishing ---------------------------------------------------------------------- */
 
 static int fail(ts_endpoint *ep, uint32_t kind, uint32_t peer, uint32_t stripe, uint64_t theirs) {
     const ts_config *c = &ep->config;
-    const ts_header *header = (const ts_header *)arrived_slot(ep, peer);
-    uint64_t mine = ts_flag_pack(ep->sequence, ep->request.op, ep->request.dtype,
-                                 units(ep->request.bytes[c->rank]));
+    uint64_t mine = flag_of(ep, c->rank);
+    uint32_t said[4];
+    /* Another operation's header lies in another area. */
+    ts_flag_unpack(theirs, said);
+    const ts_header *header = (const ts_header *)slot_of(ep, peer, said[1], said[0]);
     ep->failure = (ts_failure){.kind = kind, .peer = peer, .lane = c->route[peer][stripe],
                                .sequence = ep->sequence, .mine = mine, .theirs = theirs};
     if (header->flag == theirs && header->ndim <= TS_MAX_DIMS) {
@@ -483,27 +543,45 @@ static int check_header(ts_endpoint *ep, uint32_t peer) {
     return same ? TS_DONE : fail(ep, TS_MISMATCH, peer, 0, header->flag);
 }
 
-static void gather(ts_endpoint *ep) {
+static void gather(ts_endpoint *ep, const uint8_t *const *source) {
     const ts_request *r = &ep->request;
     for (uint32_t rank = 0; rank < ep->config.world; rank++) {
-        const uint8_t *from = arrived_slot(ep, rank) + TS_LINE;
         uint8_t *to = (uint8_t *)r->output + r->out_offset[rank];
         for (uint32_t i = 0; i < r->rows; i++)
-            memcpy(to + i * r->out_stride, from + i * r->row_bytes[rank], r->row_bytes[rank]);
+            memcpy(to + i * r->out_stride, source[rank] + i * r->row_bytes[rank], r->row_bytes[rank]);
     }
+}
+
+/* The second half of a two-shot all-reduce: this rank's chunk, reduced, to everyone. */
+static int gather_chunks(ts_endpoint *ep, const uint8_t *const *source) {
+    ts_request *r = &ep->request;
+    uint32_t rank = ep->config.rank, next = ts_next_sequence(ep->sequence);
+    uint8_t *slot = region(ep, rank) + send_offset(ep, rank, rank, TS_TWO_SHOT_GATHER, next);
+    ts_reduce(slot + TS_LINE, source, ep->config.world, r->dtype, r->row_bytes[rank]);
+    publish(&progress(ep)->completed, ep->sequence);
+    r->op = TS_TWO_SHOT_GATHER;
+    memcpy(r->bytes, r->row_bytes, sizeof r->bytes);
+    return exchange(ep);
 }
 
 static int finish(ts_endpoint *ep) {
     const ts_request *r = &ep->request;
+    uint32_t own = ep->config.rank, world = ep->config.world;
     const uint8_t *source[TS_MAX_WORLD];
-    for (uint32_t rank = 0; rank < ep->config.world; rank++) {
-        if (rank != ep->config.rank && check_header(ep, rank) != TS_DONE) return TS_FAILED;
-        source[rank] = arrived_slot(ep, rank) + TS_LINE;
+    for (uint32_t rank = 0; rank < world; rank++) {
+        if (rank != own && check_header(ep, rank) != TS_DONE) return TS_FAILED;
+        source[rank] = rank == own && scatters(r->op) ? (const uint8_t *)r->input + r->out_offset[own]
+                                                      : arrived_slot(ep, rank) + TS_LINE;
     }
-    if (r->op == TS_ALL_REDUCE)
-        ts_reduce(r->output, source, ep->config.world, r->dtype, r->bytes[ep->config.rank]);
-    else
-        gather(ep);
+    switch (r->op) {
+    case TS_ALL_REDUCE: ts_reduce(r->output, source, world, r->dtype, r->bytes[own]); break;
+    case TS_REDUCE_SCATTER_FIRST:
+    case TS_REDUCE_SCATTER_LAST:
+        ts_reduce(r->output, source, world, r->dtype, r->row_bytes[own]);
+        break;
+    case TS_TWO_SHOT_REDUCE: return gather_chunks(ep, source);
+    default: gather(ep, source);
+    }
     ep->pending = 0;
     ep->counters.operations++;
     publish(&progress(ep)->completed, ep->sequence);
@@ -523,33 +601,41 @@ int ts_poll(ts_endpoint *ep) {
         if (seen == TS_FAILED) return abort_word(ep) ? TS_ABORTED : TS_FAILED;
         if (seen == TS_PENDING) state = TS_PENDING;
     }
-    if (state == TS_DONE) return finish(ep);
-    return abort_word(ep) ? TS_ABORTED : state;
+    if (state == TS_DONE) state = finish(ep);
+    return state == TS_PENDING && abort_word(ep) ? TS_ABORTED : state;
 }
 
-/* Polls, then gives the core away, then sleeps, for at most `budget` nanoseconds. */
-int ts_wait(ts_endpoint *ep, uint64_t budget) {
+/* Looks, then gives the core away, until the exchange under way is over or patience is. */
+static int look_often(ts_endpoint *ep) {
     const ts_config *c = &ep->config;
+    uint32_t sequence = ep->sequence;
     int state = ts_poll(ep);
-    for (uint32_t i = 0; state == TS_PENDING && i < c->spins; i++) {
+    for (uint32_t i = 0; state == TS_PENDING && ep->sequence == sequence && i < c->spins; i++) {
         ep->counters.spins++;
         relax();
         state = ts_poll(ep);
     }
-    for (uint32_t i = 0; state == TS_PENDING && i < c->yields; i++) {
+    for (uint32_t i = 0; state == TS_PENDING && ep->sequence == sequence && i < c->yields; i++) {
         ep->counters.yields++;
         sched_yield();
         state = ts_poll(ep);
     }
-    if (state != TS_PENDING) return state;
-    uint64_t end = now_ns() + budget, now;
-    _Atomic uint32_t *word = arrival_word(ep, c->rank, ep->sequence & 1u);
+    return state;
+}
+
+/* Sleeps between looks until `end`, or until the exchange under way is over. */
+static int look_seldom(ts_endpoint *ep, uint64_t end) {
+    const ts_config *c = &ep->config;
+    uint32_t sequence = ep->sequence;
+    _Atomic uint32_t *word = arrival_word(ep, c->rank, sequence & 1u);
     _Atomic uint32_t *waiting = (_Atomic uint32_t *)(region(ep, c->rank) + c->waiting);
+    int state;
+    uint64_t now;
     atomic_store(waiting, 1);
     for (;;) {
         uint32_t seen = atomic_load(word);
         state = ts_poll(ep);
-        if (state != TS_PENDING || (now = now_ns()) >= end) break;
+        if (state != TS_PENDING || ep->sequence != sequence || (now = now_ns()) >= end) break;
         ep->counters.sleeps++;
         /* Nobody wakes this word for a NIC's writes: look again soon. */
         uint64_t nap = c->direct || end - now < TS_NAP_NS ? end - now : TS_NAP_NS;
@@ -557,6 +643,21 @@ int ts_wait(ts_endpoint *ep, uint64_t budget) {
     }
     atomic_store(waiting, 0);
     return state;
+}
+
+/* Polls, then gives the core away, then sleeps, for at most `budget` nanoseconds; the same again
+ * for the second half of two-shot. */
+int ts_wait(ts_endpoint *ep, uint64_t budget) {
+    uint64_t end = 0;
+    for (;;) {
+        uint32_t sequence = ep->sequence;
+        int state = look_often(ep);
+        if (state == TS_PENDING && ep->sequence == sequence) {
+            if (!end) end = now_ns() + budget;
+            state = look_seldom(ep, end);
+        }
+        if (state != TS_PENDING || ep->sequence == sequence) return state;
+    }
 }
 
 /* ts_begin and ts_wait in one call: the fast path of a caller with CPU tensors. */
@@ -642,6 +743,7 @@ uint32_t ts_abi(uint32_t *out, uint32_t capacity) {
         sizeof(ts_header), sizeof(ts_progress), sizeof(ts_config), sizeof(ts_request),
         sizeof(ts_write), sizeof(ts_failure), sizeof(ts_counters), sizeof(ts_endpoint),
         offsetof(ts_progress, acked), offsetof(ts_config, base), offsetof(ts_config, slot_stride),
+        offsetof(ts_config, chunk_stride),
         offsetof(ts_request, bytes), offsetof(ts_request, output), offsetof(ts_write, flag),
         offsetof(ts_failure, dims), offsetof(ts_counters, bytes), offsetof(ts_endpoint, failure),
         offsetof(ts_endpoint, counters), offsetof(ts_endpoint, sequence),

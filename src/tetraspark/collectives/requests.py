@@ -3,15 +3,46 @@
 import math
 from collections.abc import Sequence
 
+from tetraspark.collectives.chunks import chunk_rows, places
 from tetraspark.collectives.flags import Dtype, Op
 from tetraspark.collectives.native import MAX_DIMS, Request
 
 
-def reduce_request(world: int, dtype: Dtype, shape: Sequence[int], nbytes: int) -> Request:
-    """Return an all-reduce of one shape; `nbytes` of each rank."""
-    request = _request(Op.ALL_REDUCE, dtype, shape)
+def reduce_request(
+    world: int, dtype: Dtype, shape: Sequence[int], nbytes: int, op: Op = Op.ALL_REDUCE
+) -> Request:
+    """Return a one-shot all-reduce of one shape; `nbytes` of each rank."""
+    request = _request(op, dtype, shape)
     request.bytes[:world] = [nbytes] * world
     request.last[:world] = [shape[-1] if shape else 0] * world
+    return request
+
+
+def two_shot_request(world: int, dtype: Dtype, shape: Sequence[int], nbytes: int) -> Request:
+    """Return a two-shot all-reduce of one shape: the proxy goes on to its second half itself."""
+    request = reduce_request(world, dtype, shape, nbytes, Op.TWO_SHOT_REDUCE)
+    return _chunked(request, chunk_rows(nbytes, 1, world))
+
+
+def scatter_request(
+    dtype: Dtype, row_bytes: int, shape: Sequence[int], rows: Sequence[int], *, last: bool
+) -> Request:
+    """Return a reduce-scatter of one shape, sent with the scattered dimension first.
+
+    `rows` are every rank's extent along that dimension: the last one, or the first; a row has
+    `row_bytes`.
+    """
+    op = Op.REDUCE_SCATTER_LAST if last else Op.REDUCE_SCATTER_FIRST
+    request = reduce_request(len(rows), dtype, shape, row_bytes * sum(rows), op)
+    return _chunked(request, [row_bytes * extent for extent in rows])
+
+
+def _chunked(request: Request, sizes: Sequence[int]) -> Request:
+    """Give each rank a chunk, one after another, of so many bytes."""
+    world = len(sizes)
+    request.rows = 1
+    request.row_bytes[:world] = sizes
+    request.out_offset[:world] = places(sizes)
     return request
 
 
@@ -31,21 +62,19 @@ def gather_request(
     request.rows = rows
     request.bytes[:world] = [rows * width for width in widths]
     request.row_bytes[:world] = widths
-    request.out_offset[:world] = [sum(widths[:rank]) for rank in range(world)]
+    request.out_offset[:world] = places(widths)
     request.out_stride = sum(widths)
     request.last[:world] = sizes if last else [shape[-1]] * world
     return request
 
 
 def probe_request(op: Op, world: int, nbytes: int) -> Request:
-    """Return a probe: an all-gather of `nbytes` through the slots of one area."""
-    request = _request(op, Dtype.UINT8, (nbytes,))
-    request.rows = 1
-    request.bytes[:world] = [nbytes] * world
-    request.row_bytes[:world] = [nbytes] * world
-    request.out_offset[:world] = [rank * nbytes for rank in range(world)]
-    request.last[:world] = [nbytes] * world
-    return request
+    """Return a probe through the slots of one area, which fills `nbytes` a rank.
+
+    An all-gather, but for the area of chunks: there each peer is sent `nbytes` of its own.
+    """
+    request = reduce_request(world, Dtype.UINT8, (nbytes,), nbytes, op)
+    return _chunked(request, [nbytes] * world)
 
 
 def _request(op: Op, dtype: Dtype, shape: Sequence[int]) -> Request:

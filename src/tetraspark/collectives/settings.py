@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.flags import MAX_SEQUENCE, MAX_UNITS, UNIT
 from tetraspark.collectives.routes import MAX_LANES, Routes
 
@@ -15,6 +16,9 @@ LOCAL = frozenset({"spins", "yields"})
 class Settings:
     """Sizes in bytes, limits in seconds of wall clock.
 
+    `max_two_shot_bytes`: largest tensor of a two-shot all-reduce or a reduce-scatter; 0: neither.
+    `two_shot_from`: an all-reduce of that size or more goes two-shot where it fits and the caller
+    does not choose; None: never.
     `late_limit_s`: a peer that lives but does not come. `freeze_limit_s`: a stopped process.
     `ack_limit_s`: a write no lane acknowledges. `notice_s`: a wait shorter than this costs
     nothing but the wait. `settle_s`: time given to peers to leave their own findings.
@@ -25,6 +29,8 @@ class Settings:
 
     max_reduce_bytes: int = 2 << 20
     max_gather_bytes: int = 1 << 20
+    max_two_shot_bytes: int = 0
+    two_shot_from: int | None = None
     lanes: int = 1
     delivery: str = "pull"
     routes: Routes | None = None
@@ -43,6 +49,7 @@ class Settings:
             value = getattr(self, name)
             if value % UNIT or not UNIT <= value <= MAX_UNITS * UNIT:
                 raise ValueError(f"{name} {value}: wanted a multiple of 16 up to 256 MiB")
+        self._check_two_shot()
         if not 1 <= self.lanes <= MAX_LANES:
             raise ValueError(f"lanes {self.lanes}: wanted 1..{MAX_LANES}")
         if self.delivery not in ("pull", "push"):
@@ -57,6 +64,24 @@ class Settings:
         for name in LOCAL:
             if getattr(self, name) is not None and getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative")
+
+    def _check_two_shot(self) -> None:
+        largest, start = self.max_two_shot_bytes, self.two_shot_from
+        if largest % UNIT or not 0 <= largest <= MAX_UNITS * UNIT:
+            raise ValueError(
+                f"max_two_shot_bytes {largest}: wanted 0 or a multiple of 16 up to 256 MiB"
+            )
+        if start is not None and not 0 < start <= largest:
+            raise ValueError(
+                f"two_shot_from {start}: wanted None or 1 to max_two_shot_bytes, {largest}"
+            )
+
+    def algorithm_for(self, nbytes: int) -> Algorithm:
+        """Return how an all-reduce of this size goes where its caller does not choose."""
+        start = self.two_shot_from
+        if start is not None and start <= nbytes <= self.max_two_shot_bytes:
+            return Algorithm.TWO_SHOT
+        return Algorithm.ONE_SHOT
 
     def routes_for(self, world: int) -> Routes:
         """Return the route table. Raises ValueError if the configured one is for another group."""
