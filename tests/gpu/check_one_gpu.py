@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from tests.gpu.one_gpu import DEVICE, Ranks, raw, seconds, summed, values
+from tests.gpu.one_gpu import DEVICE, Ranks, seconds
+from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import cuda_opening
 from tetraspark.collectives.failure import CollectiveError, Kind
 
