@@ -1,6 +1,5 @@
 """The kernels' source run on the CPU: bits, places, both algorithms, the norm, and giving up."""
 
-import ctypes
 from pathlib import Path
 
 import pytest

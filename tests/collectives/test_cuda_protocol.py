@@ -119,7 +119,9 @@ def test_chunks_lie_where_the_layout_says(code: ctypes.CDLL, op: Op, sequence: i
         if rank == peer:
             continue
         pull, push = config(rank, pull=True), config(rank, pull=False)
-        mine, theirs = (LAYOUT.send_chunk_at(*pair, parity) for pair in ((rank, peer), (peer, rank)))
+        mine, theirs = (
+            LAYOUT.send_chunk_at(*pair, parity) for pair in ((rank, peer), (peer, rank))
+        )
         assert code.target(byref(pull), peer, op, sequence) == pull.base[rank] + mine
         assert code.arrived(byref(pull), peer, op, sequence) == pull.base[peer] + theirs
         there, here = (LAYOUT.recv_chunk_at(*pair, parity) for pair in ((peer, rank), (rank, peer)))

@@ -16,8 +16,8 @@ from tetraspark.collectives.cuda_requests import Requests, can_take
 from tetraspark.collectives.cuda_state import Epilogue
 from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.cuda_watch import Watch
-from tetraspark.collectives.flags import Op
 from tetraspark.collectives.failure import CollectiveError
+from tetraspark.collectives.flags import Op
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.opening import Exchange, drive
 from tetraspark.collectives.settings import Settings
@@ -30,11 +30,11 @@ CLOSE_LIMIT_S = 2.0
 class CudaGroup:
     """All ranks must run the same operations with the same shapes in the same order.
 
-    Calls enqueue one kernel (two-shot: two) on the current stream and return at once. A captured graph may be
-    replayed any number of times and in any order of graphs, the same on every rank, always on
-    one stream; eager calls of another stream are ordered after the last one's. A difference
-    between ranks, a dead peer or an expired limit poisons the group: kernels still queued do
-    nothing, and `check` raises the same root on every rank.
+    Calls enqueue one kernel, two-shot two, on the current stream and return at once. A captured
+    graph may be replayed any number of times and in any order of graphs, the same on every rank,
+    always on one stream; eager calls of another stream are ordered after the last one's. A
+    difference between ranks, a dead peer or an expired limit poisons the group: kernels still
+    queued do nothing, and `check` raises the same root on every rank.
     """
 
     def __init__(self, found: CudaLink) -> None:

@@ -121,9 +121,7 @@ class Launcher:
         self._device.stagers = form.stagers
         name = kernel_name(request, config.world) if epilogue is None else REDUCE_NORM
         arguments = (config, request, self._device, *([] if epilogue is None else [epilogue]))
-        self._module.launch(
-            name, form.grid(config.lanes), self.shape.threads, stream, arguments
-        )
+        self._module.launch(name, form.grid(config.lanes), self.shape.threads, stream, arguments)
 
     def close(self) -> None:
         """Unload and free. Nothing may be running."""

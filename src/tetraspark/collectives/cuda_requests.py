@@ -83,9 +83,7 @@ class Requests:
             )
         row_bytes = tensor.nbytes // shape[axis]
         rows = chunk_rows(shape[axis], row_bytes, self._layout.world)
-        request = scatter_request(
-            DTYPES[tensor.dtype], row_bytes, shape, rows, last=axis != 0
-        )
+        request = scatter_request(DTYPES[tensor.dtype], row_bytes, shape, rows, last=axis != 0)
         source = addressable(tensor.movedim(axis, 0))
         share = (rows[self._rank], *source.shape[1:])
         result = torch.empty(share, dtype=tensor.dtype, device=tensor.device)
