@@ -143,7 +143,7 @@ def test_reduced_chunks_go_to_all_from_one_slot(code: ctypes.CDLL, sequence: int
 @pytest.mark.parametrize("nbytes", [16, 48, 4096, 61440, 65520])
 def test_stripes_of_chunks_cover_the_tensor_once(code: ctypes.CDLL, nbytes: int) -> None:
     request = two_shot_request(4, Dtype.BF16, (nbytes // 2,), nbytes)
-    seen = []
+    seen: list[int] = []
     for owner, stripe in product(range(4), range(3)):
         edges = (ctypes.c_uint32 * 2)()
         code.chunk(byref(request), owner, 3, stripe, edges)

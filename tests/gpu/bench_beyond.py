@@ -125,7 +125,7 @@ def two_shot_row(ranks: Ranks, nbytes: int) -> int:
             launcher.launch(gather_of(request, rank), stream_now(), form)
 
     torch.cuda.synchronize()
-    steps = [
+    steps: list[Steps] = [
         {name: partial(step, rank, name, form) for name, form in zip(names, forms, strict=True)}
         for rank in range(ranks.world)
     ]
