@@ -6,7 +6,10 @@ import torch
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form, access_width, form_of
+from tetraspark.collectives.cuda_norms import norm_columns
 from tetraspark.collectives.cuda_requests import Requests, addressable, can_take
+from tetraspark.collectives.cuda_two_shot import gather_of
+from tetraspark.collectives.flags import Op
 from tetraspark.collectives.layout import Layout
 
 CPU = torch.device("cpu")
@@ -66,6 +69,79 @@ def test_in_place_uses_one_address(requests: Requests) -> None:
     assert request.input == request.output == tensor.data_ptr()
     assert result is tensor
     assert list(request.bytes[:3]) == [128] * 3
+
+
+def test_two_shot_reduces_into_its_own_part_and_gathers_around_it(requests: Requests) -> None:
+    tensor = torch.zeros(40, dtype=BF16)
+    request, _, _ = requests.reduce(tensor, tensor, TWO)
+    assert list(request.row_bytes[:3]) == [32, 32, 16]
+    assert request.op == Op.TWO_SHOT_REDUCE
+    assert request.output == tensor.data_ptr() + 32
+    gathered = gather_of(request, 1)
+    assert (gathered.op, gathered.input) == (Op.TWO_SHOT_GATHER, request.output)
+    assert gathered.output == tensor.data_ptr()
+    assert list(gathered.bytes[:3]) == [32, 32, 16]
+    assert list(request.bytes[:3]) == [80] * 3
+
+
+def test_each_algorithm_has_its_limit(requests: Requests) -> None:
+    assert requests.fits(49152, BF16, TWO)
+    assert not requests.fits(49152, BF16, ONE)
+    assert not requests.fits(49168, BF16, TWO)
+    with pytest.raises(ValueError, match="at most 8192 for one-shot"):
+        requests.reduce(torch.zeros(24576, dtype=BF16), None, ONE)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "share"), [((9, 64), 0, (3, 64)), ((5, 48), -1, (16, 5)), ((1, 8), 0, (0, 8))]
+)
+def test_a_share_has_the_scattered_dimension_first(
+    requests: Requests, shape: tuple[int, ...], dim: int, share: tuple[int, ...]
+) -> None:
+    request, _, result = requests.scatter(torch.zeros(shape, dtype=BF16), dim)
+    assert tuple(result.shape) == share
+    assert request.output == (result.data_ptr() or None)
+
+
+def test_a_scatter_that_cannot_be_is_refused(requests: Requests) -> None:
+    with pytest.raises(ValueError, match="max_two_shot_bytes"):
+        requests.scatter(torch.zeros(1, 8192, dtype=torch.float32), 0)
+    with pytest.raises(ValueError, match=r"first .0. or last"):
+        requests.scatter(torch.zeros(2, 2, 2, dtype=BF16), 1)
+
+
+def test_a_norm_is_an_operation_of_its_own(requests: Requests) -> None:
+    request, _, _ = requests.reduce_norm(torch.zeros(2, 64, dtype=BF16), None)
+    assert request.op == Op.ALL_REDUCE_NORM
+
+
+HIDDEN = torch.zeros(2, 64, dtype=BF16)
+
+
+@pytest.mark.parametrize(
+    ("residual", "weight", "words"),
+    [
+        (torch.zeros(3, 64, dtype=BF16), torch.zeros(64, dtype=BF16), r"wanted \[2, 64\]"),
+        (HIDDEN, torch.zeros(32, dtype=BF16), r"weight \[32\]"),
+        (torch.zeros(64, 2, dtype=BF16).t(), torch.zeros(64, dtype=BF16), "residual must be cont"),
+    ],
+)
+def test_a_norm_that_cannot_be_is_refused(
+    residual: torch.Tensor, weight: torch.Tensor, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        norm_columns(HIDDEN, residual, weight)
+
+
+def test_a_norm_of_other_dtypes_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"weight is torch\.float32"):
+        norm_columns(HIDDEN, HIDDEN, torch.zeros(64))
+
+
+def test_rows_are_of_whole_pieces() -> None:
+    odd = torch.zeros(2, 12, dtype=BF16)
+    with pytest.raises(ValueError, match="multiple of 8"):
+        norm_columns(odd, odd, torch.zeros(12, dtype=BF16))
 
 
 def test_a_partial_overlap_gets_a_new_output(requests: Requests) -> None:
