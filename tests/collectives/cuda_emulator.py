@@ -15,8 +15,8 @@ from tests.collectives.cuda_host import find_cxx
 from tetraspark.collectives import native
 from tetraspark.collectives.cuda_launch import Form, kernel_name
 from tetraspark.collectives.cuda_requests import Requests
-from tetraspark.collectives.cuda_source import REDUCE_NORM, Shape, kernel_source
-from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Epilogue, Report
+from tetraspark.collectives.cuda_source import Shape, kernel_source
+from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
 from tetraspark.collectives.endpoint import configure
 from tetraspark.collectives.layout import ABORT, Layout
 from tetraspark.collectives.routes import Routes
@@ -34,23 +34,20 @@ class Launch(Structure):
         ("kernel", c_void_p),
         ("grid_x", c_uint32),
         ("grid_y", c_uint32),
-        ("has_epilogue", c_uint32),
-        ("reserved", c_uint32),
         ("config", native.Config),
         ("request", native.Request),
         ("device", DeviceArguments),
-        ("epilogue", Epilogue),
     )
 
 
 @cache
-def emulator(world: int, diet: int, folder: Path) -> ctypes.CDLL:
+def emulator(world: int, folder: Path) -> ctypes.CDLL:
     """Compile the kernels of one shape as C++ and load them."""
-    source = kernel_source(Shape(world, THREADS, 2, diet), ptx=HERE / "cuda_words.cpp")
+    source = kernel_source(Shape(world, THREADS, 2), ptx=HERE / "cuda_words.cpp")
     source = re.sub(r"__shared__ (\w+) (\w+);", r"\1 &\2 = shared_memory<\1>();", source)
     # Fewer polls between looks at the clock and the abort word: a poll is dear here.
     source = source.replace("#define TS_POLLS 1024u", "#define TS_POLLS 16u")
-    file = folder / f"kernels-{world}-{diet}.cpp"
+    file = folder / f"kernels-{world}.cpp"
     parts = (HERE / "cuda_fibers.cpp", HERE / "cuda_run.cpp")
     file.write_text(parts[0].read_text() + source + parts[1].read_text())
     library = file.with_suffix(".so")
@@ -83,28 +80,18 @@ class Emulated:
             for rank in range(world)
         ]  # fmt: skip
 
-    def launch(
-        self,
-        rank: int,
-        request: native.Request,
-        form: Form | None = None,
-        epilogue: Epilogue | None = None,
-    ) -> Launch:
+    def launch(self, rank: int, request: native.Request, form: Form | None = None) -> Launch:
         """Return a launch as the product's launcher would make it."""
         form = form or Form()
-        name = REDUCE_NORM if epilogue else kernel_name(request, self.world)
-        grid = form.grid(self.lanes)
         device = DeviceArguments(
             state=addressof(self.states[rank]),
             report=addressof(self.reports[rank]),
             deadline_ns=5000,
             stagers=form.stagers,
         )
+        name = kernel_name(request, self.world)
         kernel = ctypes.cast(getattr(self._library, name), c_void_p)
-        config = self._configs[rank]
-        return Launch(
-            kernel, *grid, epilogue is not None, 0, config, request, device, epilogue or Epilogue()
-        )
+        return Launch(kernel, *form.grid(self.lanes), self._configs[rank], request, device)
 
     def abort(self, rank: int) -> None:
         """Raise the abort word of a rank."""

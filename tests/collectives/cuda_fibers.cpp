@@ -89,9 +89,6 @@ template <typename T> static T exchanged(T value, unsigned from) {
 }
 
 template <typename T> static T __shfl_sync(unsigned, T value, unsigned from) { return exchanged(value, from); }
-template <typename T> static T __shfl_xor_sync(unsigned, T value, unsigned apart) {
-    return exchanged(value, threadIdx.x % 32 ^ apart);
-}
 static unsigned __ballot_sync(unsigned, bool truth) {
     unsigned found = 0;
     exchange((unsigned)truth, 0, 32, [&](unsigned lane, unsigned one) { found |= one << lane; });
@@ -106,8 +103,6 @@ static unsigned atomicCAS(unsigned *at, unsigned old, unsigned value) {
 }
 
 static float __fadd_rn(float a, float b) { return a + b; }
-static float __fmul_rn(float a, float b) { return a * b; }
-static float __fdiv_rn(float a, float b) { return a / b; }
 static float __uint_as_float(unsigned bits) {
     float value;
     memcpy(&value, &bits, 4);

@@ -3,21 +3,17 @@
 
 struct Launch {
     void *kernel;
-    u32 grid_x, grid_y, has_epilogue, reserved;
+    u32 grid_x, grid_y;
     ts_config c;
     ts_request r;
     ts_device d;
-    ts_epilogue e;
 };
 
 static const Launch *entering;
 
 static void body() {
     const Launch &l = *entering;
-    if (l.has_epilogue)
-        ((void (*)(ts_config, ts_request, ts_device, ts_epilogue))l.kernel)(l.c, l.r, l.d, l.e);
-    else
-        ((void (*)(ts_config, ts_request, ts_device))l.kernel)(l.c, l.r, l.d);
+    ((void (*)(ts_config, ts_request, ts_device))l.kernel)(l.c, l.r, l.d);
     current->over = true;
     give_way();
 }

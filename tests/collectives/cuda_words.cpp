@@ -10,11 +10,6 @@ TS_FN u64 load_relaxed(u64 at) { return *(u64 *)at; }
 TS_FN void store_long(u64 at, u64 value) { *(u64 *)at = value; }
 TS_FN void store_word(u64 at, u32 value) { *(u32 *)at = value; }
 TS_FN void fence_system() {}
-TS_FN void end_polls() {}
-TS_FN void store_flag(u64 at, u64 value) {
-    give_way();
-    *(u64 *)at = value;
-}
 TS_FN u32 add_acq_rel(u32 *at, u32 value) {
     u32 old = *at;
     *at += value;
@@ -51,4 +46,3 @@ TS_FN u32 narrow_half(float value) {
     memcpy(&bits, &half, 2);
     return value != value ? 0x7e00u : bits;
 }
-TS_FN float rsqrt_of(float value) { return (float)(1.0 / std::sqrt((double)value)); }

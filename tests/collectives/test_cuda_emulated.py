@@ -1,17 +1,15 @@
-"""The kernels' source run on the CPU: bits, places, both algorithms, the norm, and giving up."""
+"""The kernels' source run on the CPU: bits, places, both algorithms, and giving up."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.collectives.cuda_emulator import THREADS, Emulated, Launch, emulator
-from tests.gpu.norm_reference import reference_norm
+from tests.collectives.cuda_emulator import Emulated, Launch, emulator
 from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form
-from tetraspark.collectives.cuda_norms import epilogue
 from tetraspark.collectives.cuda_state import ABORTED, DEADLINE
 from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.flags import Op
@@ -47,13 +45,12 @@ def reduction(
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
 @pytest.mark.parametrize("algorithm", [ONE, TWO])
 @pytest.mark.parametrize(
-    ("world", "lanes", "pull", "diet"),
-    [(2, 4, True, 0), (3, 2, True, 0), (3, 1, False, 0), (4, 3, False, 0), (2, 4, True, 3)],
+    ("world", "lanes", "pull"), [(2, 4, True), (3, 2, True), (3, 1, False), (4, 3, False)]
 )
 def test_both_algorithms_have_the_bits_of_the_cpu(
-    folder: Path, world: int, lanes: int, pull: bool, diet: int, algorithm: Algorithm, form: Form
+    folder: Path, world: int, lanes: int, pull: bool, algorithm: Algorithm, form: Form
 ) -> None:
-    ranks = Emulated(emulator(world, diet, folder), world, lanes, pull=pull)
+    ranks = Emulated(emulator(world, folder), world, lanes, pull=pull)
     for seed, nbytes in enumerate(SIZES):
         for dtype in (BF16, torch.float16, torch.float32)[: 1 + (seed < 2) * 2]:
             shape = (nbytes // dtype.itemsize,)
@@ -67,7 +64,7 @@ def test_both_algorithms_have_the_bits_of_the_cpu(
 @pytest.mark.parametrize("pull", [True, False])
 def test_operations_follow_each_other_across_the_wrap(folder: Path, pull: bool) -> None:
     """A queue of mixed operations, ranks at different speeds, both parities, no slot too early."""
-    ranks = Emulated(emulator(3, 0, folder), 3, 2, pull=pull, sequence=(1 << 32) - 6)
+    ranks = Emulated(emulator(3, folder), 3, 2, pull=pull, sequence=(1 << 32) - 6)
     queue: list[list[Launch]] = [[], [], []]
     wanted, seen = [], []
     for turn in range(8):
@@ -89,7 +86,7 @@ def test_operations_follow_each_other_across_the_wrap(folder: Path, pull: bool) 
 def test_a_reduce_scatter_is_a_part_of_the_sum(
     folder: Path, shape: tuple[int, ...], dim: int, form: Form
 ) -> None:
-    ranks = Emulated(emulator(3, 0, folder), 3, 2, pull=True)
+    ranks = Emulated(emulator(3, folder), 3, 2, pull=True)
     inputs = [values(rank, shape, BF16) for rank in range(3)]
     made = [own.scatter(one, dim) for own, one in zip(ranks.requests, inputs, strict=True)]
     ranks.run([[ranks.launch(rank, request, form)] for rank, (request, _, _) in enumerate(made)])
@@ -98,32 +95,8 @@ def test_a_reduce_scatter_is_a_part_of_the_sum(
     assert raw(parts) == raw(whole.movedim(dim, 0))
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 8), (3, 1024), (7, 2048 + 8), (5, 4096)])
-@pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
-@pytest.mark.parametrize("world", [2, 4])
-def test_the_norm_has_the_bits_of_its_reference(
-    folder: Path, world: int, rows: int, columns: int, form: Form
-) -> None:
-    ranks = Emulated(emulator(world, 0, folder), world, 3, pull=True)
-    inputs = [torch.randn(rows, columns).to(BF16) for _ in range(world)]
-    residual, weight = torch.randn(rows, columns).to(BF16), torch.randn(columns).to(BF16)
-    launches, seen = [], []
-    for rank, tensor in enumerate(inputs):
-        out, added = tensor.clone(), residual.clone()
-        request, _, _ = ranks.requests[rank].reduce_norm(out, out)
-        after = epilogue(added, added, weight, 1e-6)
-        launches.append([ranks.launch(rank, request, form, after)])
-        seen.append((out, added))
-    ranks.run(launches, 3)
-    whole = torch.frombuffer(bytearray(summed(inputs)), dtype=BF16).reshape(rows, columns)
-    normed, added = reference_norm(whole, residual, weight, 1e-6, THREADS)
-    for out, new in seen:
-        assert raw(new) == raw(added)
-        assert raw(out) == raw(normed)
-
-
 def test_ranks_of_different_algorithms_are_told(folder: Path) -> None:
-    ranks = Emulated(emulator(2, 0, folder), 2, 2, pull=True)
+    ranks = Emulated(emulator(2, folder), 2, 2, pull=True)
     inputs = [torch.ones(64, dtype=BF16)] * 2
     one, _ = reduction(ranks, inputs, Form(), ONE)
     two, outs = reduction(ranks, inputs, Form(), TWO)
@@ -135,7 +108,7 @@ def test_ranks_of_different_algorithms_are_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_two_shot_ends_where_a_rank_leaves_in_either_half(folder: Path, half: int) -> None:
-    ranks = Emulated(emulator(3, 0, folder), 3, 2, pull=True)
+    ranks = Emulated(emulator(3, folder), 3, 2, pull=True)
     launches, _ = reduction(ranks, [torch.ones(64, dtype=BF16)] * 3, Form(), TWO)
     launches[2] = launches[2][:half]
     ranks.run(launches)
@@ -146,7 +119,7 @@ def test_two_shot_ends_where_a_rank_leaves_in_either_half(folder: Path, half: in
 
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
 def test_an_abort_ends_both_launches(folder: Path, form: Form) -> None:
-    ranks = Emulated(emulator(2, 3, folder), 2, 2, pull=True)
+    ranks = Emulated(emulator(2, folder), 2, 2, pull=True)
     launches, outs = reduction(ranks, [torch.ones(64, dtype=BF16)] * 2, form, TWO)
     ranks.abort(0)
     ranks.run([launches[0], []])
@@ -156,7 +129,7 @@ def test_an_abort_ends_both_launches(folder: Path, form: Form) -> None:
 
 @pytest.mark.parametrize("pull", [True, False])
 def test_the_probe_of_chunks_reaches_every_slot(folder: Path, pull: bool) -> None:
-    ranks = Emulated(emulator(3, 0, folder), 3, 2, pull=pull)
+    ranks = Emulated(emulator(3, folder), 3, 2, pull=pull)
     nbytes = ranks.layout.chunk_bytes
     sent = [torch.randint(0, 255, (3 * nbytes,), dtype=torch.uint8) for _ in range(3)]
     seen = [torch.zeros(3 * nbytes, dtype=torch.uint8) for _ in range(3)]

@@ -77,13 +77,13 @@ def test_only_what_kernels_touch_is_pinned() -> None:
     [
         ("bench_two_gpus.py", 2, "this needs 2 GPUs, torch sees 0"),
         ("check_one_gpu.py", 1, "no CUDA device"),
-        ("bench_beyond.py fused", 1, "no CUDA device"),
+        ("bench_two_shot.py", 1, "no CUDA device"),
         ("check_processes.py", 1, "no CUDA device"),
     ],
 )
 def test_a_gpu_script_without_its_gpus_fails_clearly(script: str, code: int, words: str) -> None:
     done = subprocess.run(
-        [sys.executable, *f"{ROOT}/tests/gpu/{script}".split()],
+        [sys.executable, str(ROOT / "tests/gpu" / script)],
         env={"PYTHONPATH": str(ROOT / "src"), "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,

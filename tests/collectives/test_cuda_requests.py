@@ -6,7 +6,6 @@ import torch
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form, access_width, form_of
-from tetraspark.collectives.cuda_norms import norm_columns
 from tetraspark.collectives.cuda_requests import Requests, addressable, can_take
 from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.flags import Op
@@ -108,40 +107,6 @@ def test_a_scatter_that_cannot_be_is_refused(requests: Requests) -> None:
         requests.scatter(torch.zeros(1, 8192, dtype=torch.float32), 0)
     with pytest.raises(ValueError, match=r"first .0. or last"):
         requests.scatter(torch.zeros(2, 2, 2, dtype=BF16), 1)
-
-
-def test_a_norm_is_an_operation_of_its_own(requests: Requests) -> None:
-    request, _, _ = requests.reduce_norm(torch.zeros(2, 64, dtype=BF16), None)
-    assert request.op == Op.ALL_REDUCE_NORM
-
-
-HIDDEN = torch.zeros(2, 64, dtype=BF16)
-
-
-@pytest.mark.parametrize(
-    ("residual", "weight", "words"),
-    [
-        (torch.zeros(3, 64, dtype=BF16), torch.zeros(64, dtype=BF16), r"wanted \[2, 64\]"),
-        (HIDDEN, torch.zeros(32, dtype=BF16), r"weight \[32\]"),
-        (torch.zeros(64, 2, dtype=BF16).t(), torch.zeros(64, dtype=BF16), "residual must be cont"),
-    ],
-)
-def test_a_norm_that_cannot_be_is_refused(
-    residual: torch.Tensor, weight: torch.Tensor, words: str
-) -> None:
-    with pytest.raises(ValueError, match=words):
-        norm_columns(HIDDEN, residual, weight)
-
-
-def test_a_norm_of_other_dtypes_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"weight is torch\.float32"):
-        norm_columns(HIDDEN, HIDDEN, torch.zeros(64))
-
-
-def test_rows_are_of_whole_pieces() -> None:
-    odd = torch.zeros(2, 12, dtype=BF16)
-    with pytest.raises(ValueError, match="multiple of 8"):
-        norm_columns(odd, odd, torch.zeros(12, dtype=BF16))
 
 
 def test_a_partial_overlap_gets_a_new_output(requests: Requests) -> None:

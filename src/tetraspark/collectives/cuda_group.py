@@ -10,10 +10,8 @@ from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_link import CudaLink
-from tetraspark.collectives.cuda_norms import epilogue, norm_columns
 from tetraspark.collectives.cuda_opening import cuda_opening
-from tetraspark.collectives.cuda_requests import Requests, can_take
-from tetraspark.collectives.cuda_state import Epilogue
+from tetraspark.collectives.cuda_requests import Requests
 from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.cuda_watch import Watch
 from tetraspark.collectives.failure import CollectiveError
@@ -117,32 +115,6 @@ class CudaGroup:
         target = result if out is None else out
         return target if result is target else target.copy_(result)
 
-    def all_reduce_norm(
-        self,
-        tensor: torch.Tensor,
-        residual: torch.Tensor,
-        weight: torch.Tensor,
-        epsilon: float,
-        *,
-        in_place: bool = False,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sum over ranks, add the residual, normalize: (normed, new residual), one kernel.
-
-        All bf16: `tensor` and `residual` [..., columns], `weight` [columns], columns a multiple
-        of 8 up to 16384, `tensor` of a size that fits one-shot. With a = `all_reduce(tensor)`:
-        x = fp32(a) + fp32(residual); the new residual is bf16(x); the normed is
-        bf16(x * rsqrt(mean(x * x) + epsilon) * fp32(weight)), every step rounded to fp32, from x
-        and not from its bf16. `in_place`: into `tensor` and `residual`. Raises as `all_reduce`.
-        """
-        self._usable()
-        norm_columns(tensor, residual, weight)
-        if in_place and not can_take(tensor, tensor):
-            raise ValueError("tensor must be contiguous, on a 16-byte boundary, to work in place")
-        request, _source, normed = self._requests.reduce_norm(tensor, tensor if in_place else None)
-        added = residual if in_place else torch.empty_like(residual)
-        self._launch(request, after=epilogue(residual, added, weight, epsilon))
-        return normed, added
-
     def reduce_scatter(self, tensor: torch.Tensor, dim: int = 0) -> torch.Tensor:
         """Sum as `all_reduce` does and return this rank's part along the first or last dimension.
 
@@ -221,7 +193,7 @@ class CudaGroup:
     def _algorithm(self, nbytes: int, chosen: Algorithm | None) -> Algorithm:
         return chosen or self._found.link.settings.algorithm_for(nbytes)
 
-    def _launch(self, *requests: native.Request, after: Epilogue | None = None) -> None:
+    def _launch(self, *requests: native.Request) -> None:
         if not self._calls.acquire(blocking=False):
             raise RuntimeError("two threads use this group at once")
         try:
@@ -231,7 +203,7 @@ class CudaGroup:
                     stream.wait_stream(self._stream)
                 self._stream = stream
             for request in requests:
-                self._found.launcher.launch(request, stream.cuda_stream, epilogue=after)
+                self._found.launcher.launch(request, stream.cuda_stream)
         finally:
             self._calls.release()
 

@@ -115,19 +115,19 @@ static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequen
 
 /* Loads the first round of a stripe. */
 template <typename Op>
-static __device__ void load_stripe(const ts_config &c, const ts_request &r, const Op &op, u32 stripe,
+static __device__ void load_stripe(const ts_config &c, const ts_request &r, u32 stripe,
                                    ts_share share, ts_round<Op::width> &piece) {
-    ts_span span = op.span(c, r, stripe, 0u);
+    ts_span span = Op::span(c, r, stripe, 0u);
     load_round<Op::width>(r, begin(span, share), span.end, share.count * TS_THREADS, piece);
 }
 
 /* Stages all parts of a stripe; the first one's first round is loaded. */
 template <typename Op>
-static __device__ void stage_stripe(const ts_config &c, const ts_request &r, const Op &op, u32 sequence,
+static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
                                     u32 stripe, ts_share share, ts_round<Op::width> &piece) {
-    stage<Op::width>(c, r, sequence, op.span(c, r, stripe, 0u), share, piece);
+    stage<Op::width>(c, r, sequence, Op::span(c, r, stripe, 0u), share, piece);
     for (u32 part = 1u; part < Op::parts; part++) {
-        ts_span span = op.span(c, r, stripe, part);
+        ts_span span = Op::span(c, r, stripe, part);
         load_round<Op::width>(r, begin(span, share), span.end, share.count * TS_THREADS, piece);
         stage<Op::width>(c, r, sequence, span, share, piece);
     }
@@ -141,7 +141,8 @@ static __device__ void publish(const ts_config &c, const ts_request &r, u32 sequ
     if (lane < TS_PEERS) {
         place = c.base[peer] + ts_flag_place(c, peer, c.rank, sequence, stripe);
         store_long(place + 8u, ts_digest(r, c.rank));
-        store_flag(place, ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank])));
+        fence_system();
+        store_long(place, ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank])));
     }
     if (!account) return;
     u64 progress = c.base[c.rank] + c.progress;
@@ -169,10 +170,7 @@ static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_dev
             pending = found == TS_PENDING;
             bad = pending ? 0u : found;
             /* The two words of a load are not ordered; once the flag is acquired the digest is. */
-            if (!found && digest != shape) {
-                end_polls();
-                if (load_relaxed(place + 8u) != shape) bad = TS_MISMATCH;
-            }
+            if (!found && digest != shape && load_relaxed(place + 8u) != shape) bad = TS_MISMATCH;
         } else if (pending) {
             pending = load_acquire_gpu(local) != sequence;
         }
@@ -192,7 +190,6 @@ static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_dev
             if (__any_sync(TS_ALL, bad)) break;
         }
     }
-    end_polls();
     u32 wrong = __ballot_sync(TS_ALL, bad != 0u);
     if (!wrong) return 0u;
     u32 first = __ffs(wrong) - 1;
@@ -211,7 +208,7 @@ static __device__ void advance(const ts_config &c, const ts_device &d, u32 seque
     u32 blocks = gridDim.x * gridDim.y;
     if (blocks > 1u && add_acq_rel(&state->tail, 1u) + 1u != blocks) return;
     state->tail = 0u;
-    for (u32 i = 0; (d.stagers || TS_DIET & 2) && i < TS_MAX_LANES; i++)
+    for (u32 i = 0; d.stagers && i < TS_MAX_LANES; i++)
         state->staged[i] = state->published[i] = state->arrived[i] = 0u;
     state->sequence = sequence;
     store_word(c.base[c.rank] + c.progress + TS_COMPLETED, sequence);
@@ -412,69 +409,38 @@ template <int V> struct ts_all_gather {
 
 /* ---- the two forms of a launch -------------------------------------------------------------------------- */
 
-/* Thread 0: waits until the polling block has seen a stripe's flags. */
-static __device__ void await_forwarded(const ts_state *state, u32 sequence, u32 stripe, ts_shared &shared) {
-    while (load_acquire_gpu(&state->arrived[stripe]) != sequence)
-        if (load_acquire_gpu(&state->poison)) {
-            shared.verdict = 1u;
-            break;
-        }
-}
-
-/* One warp polls one stripe and tells the waiting blocks, or all of them what is wrong. */
-static __device__ void poll_stripe(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
-                                   u32 stripe, const u32 *local, ts_shared &shared) {
-    ts_state *state = (ts_state *)d.state;
-    u32 bad = wait(c, r, d, sequence, stripe, local);
-    if (threadIdx.x % 32u) return;
-    if (bad) shared.verdict = bad;
-    else store_release_gpu(&state->arrived[stripe], sequence);
-}
-
-/* A block of its own stripe: polls it, or (diet) block 0 polls for all. */
-static __device__ void await_stripe(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
-                                    u32 stripe, ts_shared &shared) {
-    u32 warp = threadIdx.x / 32u;
-#if TS_DIET & 2
-    if (stripe == 0u && warp < c.lanes) poll_stripe(c, r, d, sequence, warp, nullptr, shared);
-    if (stripe != 0u && threadIdx.x == 0u) await_forwarded((const ts_state *)d.state, sequence, stripe, shared);
-#else
-    if (warp != 0u) return;
-    u32 bad = wait(c, r, d, sequence, stripe, nullptr);
-    if (bad && threadIdx.x == 0) shared.verdict = bad;
-#endif
-}
-
 template <typename Op>
 static __device__ void whole_stripe(const ts_config &c, const ts_request &r, const ts_device &d,
-                                    const Op &op, ts_shared &shared) {
+                                    ts_shared &shared) {
     u32 stripe = blockIdx.y;
     ts_round<Op::width> piece;
-    load_stripe(c, r, op, stripe, {0u, 1u}, piece);
+    load_stripe<Op>(c, r, stripe, {0u, 1u}, piece);
     u32 sequence = enter(c, d, shared);
     if (!sequence) return;
     if (stripe == 0u) stage_header(c, r, sequence);
-    stage_stripe(c, r, op, sequence, stripe, {0u, 1u}, piece);
+    stage_stripe<Op>(c, r, sequence, stripe, {0u, 1u}, piece);
     __syncthreads();
-    if (threadIdx.x < 32u) publish(c, r, sequence, stripe, stripe == 0u);
-    await_stripe(c, r, d, sequence, stripe, shared);
+    if (threadIdx.x < 32u) {
+        publish(c, r, sequence, stripe, stripe == 0u);
+        u32 bad = wait(c, r, d, sequence, stripe, nullptr);
+        if (bad && threadIdx.x == 0) shared.verdict = bad;
+    }
     __syncthreads();
     if (shared.verdict) return;
     advance(c, d, sequence);
-    op.finish_stripe(c, r, sequence, stripe, {0u, 1u});
+    Op::finish_stripe(c, r, sequence, stripe, {0u, 1u});
 }
 
 /* The last block to have staged a stripe publishes it, to the peers and to the own poller. */
 template <typename Op>
-static __device__ void stager(const ts_config &c, const ts_request &r, const ts_device &d, const Op &op,
-                              u32 sequence) {
+static __device__ void stager(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence) {
     ts_state *state = (ts_state *)d.state;
     ts_share share = {blockIdx.x, d.stagers};
     if (blockIdx.x == 0) stage_header(c, r, sequence);
     for (u32 stripe = 0; stripe < c.lanes; stripe++) {
         ts_round<Op::width> piece;
-        load_stripe(c, r, op, stripe, share, piece);
-        stage_stripe(c, r, op, sequence, stripe, share, piece);
+        load_stripe<Op>(c, r, stripe, share, piece);
+        stage_stripe<Op>(c, r, sequence, stripe, share, piece);
         __syncthreads();
         if (threadIdx.x >= 32u) continue;
         u32 last = 0u;
@@ -494,44 +460,55 @@ static __device__ void poller(const ts_config &c, const ts_request &r, const ts_
                               ts_shared &shared) {
     ts_state *state = (ts_state *)d.state;
     u32 stripe = threadIdx.x / 32u;
-    if (stripe < c.lanes) poll_stripe(c, r, d, sequence, stripe, &state->published[stripe], shared);
+    if (stripe < c.lanes) {
+        u32 bad = wait(c, r, d, sequence, stripe, &state->published[stripe]);
+        if (threadIdx.x % 32u == 0) {
+            if (bad) shared.verdict = bad;
+            else store_release_gpu(&state->arrived[stripe], sequence);
+        }
+    }
     __syncthreads();
     if (!shared.verdict) advance(c, d, sequence);
 }
 
 template <typename Op>
-static __device__ void reducer(const ts_config &c, const ts_request &r, const ts_device &d, const Op &op,
-                               u32 sequence, ts_shared &shared) {
+static __device__ void reducer(const ts_config &c, const ts_request &r, const ts_device &d, u32 sequence,
+                               ts_shared &shared) {
     ts_state *state = (ts_state *)d.state;
     ts_share share = {blockIdx.x - d.stagers - 1u, gridDim.x - d.stagers - 1u};
     for (u32 stripe = 0; stripe < c.lanes; stripe++) {
-        if (threadIdx.x == 0) await_forwarded(state, sequence, stripe, shared);
+        if (threadIdx.x == 0)
+            while (load_acquire_gpu(&state->arrived[stripe]) != sequence)
+                if (load_acquire_gpu(&state->poison)) {
+                    shared.verdict = 1u;
+                    break;
+                }
         __syncthreads();
         if (shared.verdict) return;
-        op.finish_stripe(c, r, sequence, stripe, share);
+        Op::finish_stripe(c, r, sequence, stripe, share);
     }
     advance(c, d, sequence);
 }
 
 template <typename Op>
-static __device__ void operate(const ts_config &c, const ts_request &r, const ts_device &d, const Op &op) {
+static __device__ void operate(const ts_config &c, const ts_request &r, const ts_device &d) {
     __shared__ ts_shared shared;
     if (!d.stagers) {
-        whole_stripe(c, r, d, op, shared);
+        whole_stripe<Op>(c, r, d, shared);
         return;
     }
     u32 sequence = enter(c, d, shared);
     if (!sequence) return;
-    if (blockIdx.x < d.stagers) stager(c, r, d, op, sequence);
+    if (blockIdx.x < d.stagers) stager<Op>(c, r, d, sequence);
     else if (blockIdx.x == d.stagers) poller(c, r, d, sequence, shared);
-    else reducer(c, r, d, op, sequence, shared);
+    else reducer<Op>(c, r, d, sequence, shared);
 }
 
 #define TS_KERNEL(name, ...)                                                                      \
     extern "C" __global__ void __launch_bounds__(TS_THREADS)                                      \
         name(const __grid_constant__ ts_config c, const __grid_constant__ ts_request r,           \
              const __grid_constant__ ts_device d) {                                               \
-        operate(c, r, d, __VA_ARGS__{});                                                          \
+        operate<__VA_ARGS__>(c, r, d);                                                            \
     }
 
 TS_KERNEL(ts_all_reduce_bf16, ts_all_reduce<ts_bf16>)

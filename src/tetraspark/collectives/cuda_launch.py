@@ -10,7 +10,6 @@ from tetraspark.collectives.cuda_driver import Module, PinnedStructure, capabili
 from tetraspark.collectives.cuda_images import image
 from tetraspark.collectives.cuda_source import (
     EXCHANGE,
-    REDUCE_NORM,
     REDUCERS,
     WIDTHS,
     Shape,
@@ -19,7 +18,7 @@ from tetraspark.collectives.cuda_source import (
     kernel_source,
     reducer,
 )
-from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Epilogue, Report
+from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
 from tetraspark.collectives.flags import Dtype, Op
 
 SPLIT_BYTES = 64 << 10
@@ -60,7 +59,7 @@ def access_width(request: native.Request, world: int) -> int:
 
 
 def kernel_name(request: native.Request, world: int) -> str:
-    """Return the kernel of an operation without an epilogue."""
+    """Return the kernel of an operation."""
     op = Op(request.op)
     if op in REDUCERS:
         return reducer(op, Dtype(request.dtype))
@@ -105,22 +104,12 @@ class Launcher:
         """Read the device's epoch and poison; waits for the device, so not while one may hang."""
         return DeviceState.from_buffer_copy(bytes(self._state.cpu().numpy().tobytes()))
 
-    def launch(
-        self,
-        request: native.Request,
-        stream: int,
-        form: Form | None = None,
-        epilogue: Epilogue | None = None,
-    ) -> None:
-        """Enqueue one operation, eager or in a capture; `form` None chooses by size.
-
-        With an `epilogue` the sum goes through it: ALL_REDUCE_NORM, bf16.
-        """
+    def launch(self, request: native.Request, stream: int, form: Form | None = None) -> None:
+        """Enqueue one operation, eager or in a capture; `form` None chooses by size."""
         config = self._config
         form = form or form_of(max(request.bytes[: config.world]), config.lanes)
         self._device.stagers = form.stagers
-        name = kernel_name(request, config.world) if epilogue is None else REDUCE_NORM
-        arguments = (config, request, self._device, *([] if epilogue is None else [epilogue]))
+        name, arguments = kernel_name(request, config.world), (config, request, self._device)
         self._module.launch(name, form.grid(config.lanes), self.shape.threads, stream, arguments)
 
     def close(self) -> None:

@@ -2,18 +2,9 @@
  * conversions, the clock. Tests put plain C++ in its place and run the rest on a CPU.
  */
 
-/* The diet: polls are relaxed, and one fence after the last of them makes it an acquire pattern
- * (a relaxed read, then fence.acq_rel, is one by the PTX memory model); the flag's store is a
- * release by itself, which is as strong as the fence and the relaxed store it replaces. */
-#if TS_DIET & 1
-#define TS_POLL "relaxed"
-#else
-#define TS_POLL "acquire"
-#endif
-
 /* Flag and digest in one load, so that a right flag costs one trip over PCIe. */
 TS_FN void load_flag(u64 at, u64 &flag, u64 &digest) {
-    asm volatile("ld." TS_POLL ".sys.global.v2.u64 {%0, %1}, [%2];"
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(flag), "=l"(digest) : "l"(at) : "memory");
 }
 
@@ -32,21 +23,6 @@ TS_FN void store_word(u64 at, u32 value) {
 }
 
 TS_FN void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
-/* After a poll that found its flag. */
-TS_FN void end_polls() {
-    if (TS_DIET & 1) fence_system();
-}
-
-/* A flag, after all that this thread has stored or seen stored. */
-TS_FN void store_flag(u64 at, u64 value) {
-#if TS_DIET & 1
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-#else
-    fence_system();
-    store_long(at, value);
-#endif
-}
 
 TS_FN u32 add_acq_rel(u32 *at, u32 value) {
     u32 old;
@@ -109,10 +85,4 @@ TS_FN u32 narrow_half(float value) {
     u16 half;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
     return value != value ? 0x7e00u : half;
-}
-
-TS_FN float rsqrt_of(float value) {
-    float root;
-    asm("rsqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(value));
-    return root;
 }

@@ -8,7 +8,7 @@ import torch
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.chunks import chunk_rows
-from tetraspark.collectives.flags import UNIT, Op
+from tetraspark.collectives.flags import UNIT
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.requests import (
     gather_request,
@@ -62,12 +62,6 @@ class Requests:
         request = make(world, DTYPES[tensor.dtype], tuple(tensor.shape), nbytes)
         request.input = source.data_ptr()
         request.output = result.data_ptr() + request.out_offset[self._rank]
-        return request, source, result
-
-    def reduce_norm(self, tensor: torch.Tensor, out: torch.Tensor | None) -> Prepared:
-        """Return a one-shot all-reduce whose sum a norm takes; no other operation matches it."""
-        request, source, result = self.reduce(tensor, out, Algorithm.ONE_SHOT)
-        request.op = Op.ALL_REDUCE_NORM
         return request, source, result
 
     def scatter(self, tensor: torch.Tensor, dim: int) -> Prepared:

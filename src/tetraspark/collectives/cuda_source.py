@@ -13,21 +13,18 @@ from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 PROTOCOL = Path(__file__).with_name("cuda_protocol.cu")
 PTX = Path(__file__).with_name("cuda_ptx.cu")
 KERNELS = Path(__file__).with_name("cuda_kernels.cu")
-NORM = Path(__file__).with_name("cuda_norm.cu")
 
 
 @dataclass(frozen=True)
 class Shape:
     """What is fixed when kernels are compiled: ranks, threads a block, 16-byte loads in flight.
 
-    Only `world` must be equal on every rank. `diet`: 1 a flag's store is a release and its polls
-    are relaxed, 2 block 0 polls for all blocks, 3 both.
+    Only `world` must be equal on every rank.
     """
 
     world: int
     threads: int = 512
     unroll: int = 4
-    diet: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.world <= MAX_WORLD:
@@ -36,8 +33,6 @@ class Shape:
             raise ValueError(f"{self.threads} threads: wanted a multiple of 32 from 128 to 1024")
         if not 1 <= self.unroll <= 8:
             raise ValueError(f"unroll {self.unroll}: wanted 1..8")
-        if not 0 <= self.diet <= 3:
-            raise ValueError(f"diet {self.diet}: wanted 0..3")
 
     @classmethod
     def usual(cls, world: int) -> "Shape":
@@ -60,7 +55,6 @@ def constants() -> dict[str, int]:
         "STATE": cuda_state.DeviceState,
         "REPORT": cuda_state.Report,
         "DEVICE": cuda_state.DeviceArguments,
-        "EPILOGUE": cuda_state.Epilogue,
     }
     return {
         "TS_LINE": LINE,
@@ -100,9 +94,8 @@ def protocol_source() -> str:
 def kernel_source(shape: Shape, ptx: Path = PTX) -> str:
     """Return the whole source for one shape; `ptx` may be a stand-in for the machine's words."""
     fixed = f"#define TS_WORLD {shape.world}u\n#define TS_THREADS {shape.threads}u\n"
-    fixed += f"#define TS_UNROLL {shape.unroll}u\n#define TS_DIET {shape.diet}\n"
-    parts = (ptx, KERNELS, NORM)
-    return fixed + protocol_source() + "".join(part.read_text() for part in parts)
+    fixed += f"#define TS_UNROLL {shape.unroll}u\n"
+    return fixed + protocol_source() + ptx.read_text() + KERNELS.read_text()
 
 
 REDUCERS = {
@@ -113,8 +106,6 @@ REDUCERS = {
 }
 """Operations that sum, one kernel a dtype."""
 EXCHANGE = "ts_exchange_chunks_16"
-REDUCE_NORM = "ts_reduce_norm_bf16"
-ADD_NORM = "ts_add_norm_bf16"
 WIDTHS = (16, 8, 4, 2, 1)
 """Bytes of one access of a gather, widest first."""
 
@@ -133,4 +124,4 @@ def kernel_names() -> tuple[str, ...]:
     """Return every kernel of the source."""
     sums = dict.fromkeys(reducer(op, dtype) for op in REDUCERS for dtype in sorted(REDUCIBLE))
     gathers = (gatherer(width) for width in WIDTHS)
-    return (*sums, EXCHANGE, *gathers, REDUCE_NORM, ADD_NORM)
+    return (*sums, EXCHANGE, *gathers)

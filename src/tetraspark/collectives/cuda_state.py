@@ -1,6 +1,6 @@
 """What a CUDA group keeps outside the regions: its epoch on the device, its report on the host."""
 
-from ctypes import Structure, c_float, c_uint32, c_uint64
+from ctypes import Structure, c_uint32, c_uint64
 
 from tetraspark.collectives.routes import MAX_LANES
 
@@ -54,16 +54,4 @@ class DeviceArguments(Structure):
         ("deadline_ns", c_uint64),
         ("stagers", c_uint32),
         ("reserved", c_uint32),
-    )
-
-
-class Epilogue(Structure):
-    """Last argument of the kernels that normalize: device addresses, columns of a row, epsilon."""
-
-    _fields_ = (
-        ("residual", c_uint64),
-        ("residual_out", c_uint64),
-        ("weight", c_uint64),
-        ("columns", c_uint32),
-        ("epsilon", c_float),
     )

@@ -19,7 +19,6 @@ class Op(IntEnum):
     """
 
     ALL_REDUCE = 1
-    ALL_REDUCE_NORM = 11
     GATHER_FIRST = 2
     GATHER_LAST = 3
     PROBE = 4

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks, then benchmarks, of two-shot, the fused norm and the diet, on one GPU.
+# All checks and the benchmark of two-shot on one GPU.
 # Each part has a limit of its own; all together end within 200 s. Results go to stdout and, if
-# OUT is set, to $OUT/beyond.jsonl. Exits 1 if a part failed.
+# OUT is set, to $OUT/one_gpu.jsonl. Exits 1 if a part failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 export PYTHONPATH="$PWD/src:$PWD" PYTHONUNBUFFERED=1
-log="${OUT:-/tmp}/beyond.jsonl"
+log="${OUT:-/tmp}/one_gpu.jsonl"
 : >"$log"
 failed=0
 
@@ -27,10 +27,7 @@ part() {
 
 part 60 tests/gpu/images.py
 part 40 tests/gpu/check_two_shot.py
-part 30 tests/gpu/check_epilogue.py
-part 30 tests/gpu/bench_beyond.py fused
-part 30 tests/gpu/bench_beyond.py two-shot
-part 30 tests/gpu/bench_beyond.py diet
-part 60 tests/gpu/check_one_gpu.py bits gathers graphs mismatch arrives abort poisoned
+part 30 tests/gpu/bench_two_shot.py
+part 90 tests/gpu/check_one_gpu.py
 echo "# $SECONDS s, failed: $failed" | tee -a "$log"
 exit "$failed"
