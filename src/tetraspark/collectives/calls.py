@@ -33,8 +33,12 @@ class Calls:
 
     def fits(self, nbytes: int, dtype: torch.dtype, algorithm: Algorithm | None) -> bool:
         """Say whether an all-reduce of this size is taken."""
-        limit = self._limit(algorithm or self._link.settings.algorithm_for(nbytes))
+        limit = self._limit(self._algorithm(algorithm, nbytes))
         return reducible(dtype) and nbytes % UNIT == 0 and 0 < nbytes <= limit
+
+    def _algorithm(self, chosen: Algorithm | None, nbytes: int) -> Algorithm:
+        # A plain "two-shot" is taken as well, another word refused.
+        return Algorithm(chosen or self._link.settings.algorithm_for(nbytes))
 
     def _limit(self, algorithm: Algorithm) -> int:
         layout = self._link.layout
@@ -112,7 +116,7 @@ class Calls:
         if request is not None:
             return request
         dtype, nbytes = dtype_of(tensor), tensor.nbytes
-        algorithm = chosen or self._link.settings.algorithm_for(nbytes)
+        algorithm = self._algorithm(chosen, nbytes)
         if not self.fits(nbytes, tensor.dtype, algorithm):
             raise ValueError(
                 f"{nbytes} bytes of {tensor.dtype} do not fit: wanted bf16, fp16 or fp32, a "
