@@ -191,7 +191,8 @@ class CudaGroup:
             raise CollectiveError(root, self.rank)
 
     def _algorithm(self, nbytes: int, chosen: Algorithm | None) -> Algorithm:
-        return chosen or self._found.link.settings.algorithm_for(nbytes)
+        # A plain "two-shot" is taken as well, another word refused.
+        return Algorithm(chosen or self._found.link.settings.algorithm_for(nbytes))
 
     def _launch(self, *requests: native.Request) -> None:
         if not self._calls.acquire(blocking=False):

@@ -73,7 +73,7 @@ def cuda_opening(
     found, reason = None, ""
     try:
         found = _attach(link, device)
-    except (CudaError, ValueError, RuntimeError) as error:
+    except (CudaError, OSError, ValueError, RuntimeError) as error:
         reason = f"cannot use {device}: {error}"
     try:
         unanimous(_exchanged((yield reason.encode())))
