@@ -15,7 +15,12 @@ u64 pack(u32 sequence, u32 op, u32 dtype, u32 units) {
 u32 next_sequence(u32 sequence) { return ts_next_sequence(sequence); }
 u32 stripe_first(u32 units, u32 stripes, u32 i) { return ts_stripe_first(units, stripes, i); }
 u32 judge(u64 flag, u64 expected, u32 sequence) { return ts_judge(flag, expected, sequence); }
-u64 send_slot(const ts_config *c, u32 op, u32 s) { return ts_send_slot(*c, op, s); }
+u64 send_slot(const ts_config *c, u32 owner, u32 peer, u32 op, u32 s) {
+    return ts_send_slot(*c, owner, peer, op, s);
+}
+void chunk(const ts_request *r, u32 owner, u32 stripes, u32 stripe, u32 *edges) {
+    ts_chunk(*r, owner, stripes, stripe, edges[0], edges[1]);
+}
 u64 recv_slot(const ts_config *c, u32 owner, u32 source, u32 op, u32 s) {
     return ts_recv_slot(*c, owner, source, op, s);
 }

@@ -14,6 +14,7 @@ from tetraspark.collectives.cuda_error import CudaError
 from tetraspark.collectives.cuda_source import (
     KERNELS,
     PROTOCOL,
+    PTX,
     Shape,
     constants,
     kernel_names,
@@ -46,11 +47,11 @@ unsigned __float_as_uint(float);
 """Enough of CUDA for a host compiler to check the types and names of the kernels."""
 
 
-def compile_here(shape: Shape, folder: Path) -> str:
+def compile_here(shape: Shape, capability: int, folder: Path) -> str:
     """Compile with NVRTC, else nvcc, else check on the host; returns which it was."""
     source = kernel_source(shape)
     if cuda_compiler.load_library() is not None:
-        assert compile_source(source, 90)[:4] == b"\x7fELF"
+        assert compile_source(source, capability)[:4] == b"\x7fELF"
         return "nvrtc"
     if shutil.which("nvcc"):
         file = folder / "kernels.cu"
@@ -58,7 +59,7 @@ def compile_here(shape: Shape, folder: Path) -> str:
         command = [
             "nvcc",
             "-std=c++17",
-            "-arch=sm_90",
+            f"-arch=sm_{capability}",
             "-ptx",
             "-o",
             str(folder / "out"),
@@ -74,9 +75,9 @@ def compile_here(shape: Shape, folder: Path) -> str:
     return "host"
 
 
-@pytest.mark.parametrize("world", [2, 8])
-def test_the_kernels_compile(world: int, tmp_path: Path) -> None:
-    print("compiled with", compile_here(Shape.usual(world), tmp_path))
+@pytest.mark.parametrize(("world", "capability"), [(2, 90), (4, 121)])
+def test_the_kernels_compile(world: int, capability: int, tmp_path: Path) -> None:
+    print("compiled with", compile_here(Shape.usual(world), capability, tmp_path))
 
 
 def test_a_host_compiler_accepts_the_kernels(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_every_kernel_is_in_the_source() -> None:
 
 
 def test_every_number_comes_from_the_layout() -> None:
-    text = PROTOCOL.read_text() + KERNELS.read_text()
+    text = "".join(part.read_text() for part in (PROTOCOL, PTX, KERNELS))
     own = set(re.findall(r"#define (TS_\w+)", text)) | {"TS_WORLD", "TS_THREADS", "TS_UNROLL"}
     used = set(re.findall(r"\bTS_[A-Z0-9_]+\b", text)) - own
     assert used - {"TS_KERNEL"} <= set(constants())

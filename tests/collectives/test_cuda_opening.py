@@ -77,6 +77,7 @@ def test_only_what_kernels_touch_is_pinned() -> None:
     [
         ("bench_two_gpus.py", 2, "this needs 2 GPUs, torch sees 0"),
         ("check_one_gpu.py", 1, "no CUDA device"),
+        ("bench_two_shot.py", 1, "no CUDA device"),
         ("check_processes.py", 1, "no CUDA device"),
     ],
 )

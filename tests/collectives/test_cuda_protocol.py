@@ -16,10 +16,10 @@ from tetraspark.collectives.cuda_state import PENDING
 from tetraspark.collectives.endpoint import configure
 from tetraspark.collectives.flags import MAX_SEQUENCE, MAX_UNITS, Dtype, Flag, Op, next_sequence
 from tetraspark.collectives.layout import HEADER, Layout
-from tetraspark.collectives.requests import gather_request, reduce_request
+from tetraspark.collectives.requests import gather_request, reduce_request, two_shot_request
 from tetraspark.collectives.routes import Routes, stripe_units
 
-LAYOUT = Layout(4, 3, 8192, 4096)
+LAYOUT = Layout(4, 3, 8192, 4096, 65536)
 WORDS = st.integers(0, MAX_SEQUENCE)
 
 
@@ -102,13 +102,53 @@ def test_slots_lie_where_the_layout_says(code: ctypes.CDLL, op: Op, sequence: in
             continue
         pull, push = config(rank, pull=True), config(rank, pull=False)
         send = start + parity * stride
-        assert code.send_slot(byref(pull), op, sequence) == send
+        assert code.send_slot(byref(pull), rank, peer, op, sequence) == send
         assert code.recv_slot(byref(pull), rank, peer, op, sequence) == recv_at(rank, peer, parity)
         assert code.arrived(byref(pull), peer, op, sequence) == pull.base[peer] + send
         assert code.target(byref(pull), peer, op, sequence) == pull.base[rank] + send
         there, here = recv_at(peer, rank, parity), recv_at(rank, peer, parity)
         assert code.target(byref(push), peer, op, sequence) == push.base[peer] + there
         assert code.arrived(byref(push), peer, op, sequence) == push.base[rank] + here
+
+
+@pytest.mark.parametrize("sequence", [6, 7])
+@pytest.mark.parametrize("op", [Op.TWO_SHOT_REDUCE, Op.REDUCE_SCATTER_LAST, Op.PROBE_CHUNK])
+def test_chunks_lie_where_the_layout_says(code: ctypes.CDLL, op: Op, sequence: int) -> None:
+    parity = sequence & 1
+    for rank, peer in product(range(4), range(4)):
+        if rank == peer:
+            continue
+        pull, push = config(rank, pull=True), config(rank, pull=False)
+        mine, theirs = (
+            LAYOUT.send_chunk_at(*pair, parity) for pair in ((rank, peer), (peer, rank))
+        )
+        assert code.target(byref(pull), peer, op, sequence) == pull.base[rank] + mine
+        assert code.arrived(byref(pull), peer, op, sequence) == pull.base[peer] + theirs
+        there, here = (LAYOUT.recv_chunk_at(*pair, parity) for pair in ((peer, rank), (rank, peer)))
+        assert code.target(byref(push), peer, op, sequence) == push.base[peer] + there
+        assert code.arrived(byref(push), peer, op, sequence) == push.base[rank] + here
+
+
+@pytest.mark.parametrize("sequence", [6, 7])
+def test_reduced_chunks_go_to_all_from_one_slot(code: ctypes.CDLL, sequence: int) -> None:
+    told = config(2, pull=True)
+    slot = LAYOUT.send_chunk_at(2, 0, sequence & 1)
+    for peer in (0, 1, 3):
+        assert code.target(byref(told), peer, Op.TWO_SHOT_GATHER, sequence) == told.base[2] + slot
+        first = LAYOUT.send_chunk_at(peer, 1 if peer == 0 else 0, sequence & 1)
+        seen = code.arrived(byref(told), peer, Op.TWO_SHOT_GATHER, sequence)
+        assert seen == told.base[peer] + first
+
+
+@pytest.mark.parametrize("nbytes", [16, 48, 4096, 61440, 65520])
+def test_stripes_of_chunks_cover_the_tensor_once(code: ctypes.CDLL, nbytes: int) -> None:
+    request = two_shot_request(4, Dtype.BF16, (nbytes // 2,), nbytes)
+    seen: list[int] = []
+    for owner, stripe in product(range(4), range(3)):
+        edges = (ctypes.c_uint32 * 2)()
+        code.chunk(byref(request), owner, 3, stripe, edges)
+        seen += range(edges[0], edges[1])
+    assert seen == list(range(nbytes // 16))
 
 
 def test_flags_lie_where_the_layout_says(code: ctypes.CDLL) -> None:

@@ -1,4 +1,4 @@
-"""Every case of the kernels that one GPU can show; prints PASS or FAIL for each, exits 1 on a FAIL.
+"""Every case of the kernels that one GPU can show; one JSON line each.
 
 Run from the checkout, with the package importable: `python tests/gpu/check_one_gpu.py [WORD]`;
 a word keeps only the cases whose name contains it.
@@ -7,7 +7,6 @@ a word keeps only the cases whose name contains it.
 import random
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from tests.gpu.one_gpu import DEVICE, Ranks, raw, seconds, summed, values
+from tests.gpu.case import Wrong, run_cases, want
+from tests.gpu.one_gpu import DEVICE, Ranks, seconds
+from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import cuda_opening
 from tetraspark.collectives.failure import CollectiveError, Kind
 
@@ -29,16 +30,6 @@ SMALL: dict[str, Any] = {
     "max_gather_bytes": 1 << 18,
     "late_limit_s": 15.0,
 }
-
-
-class Wrong(AssertionError):
-    """A case found something else than it wanted."""
-
-
-def want(truth: bool, words: str) -> None:
-    """Raise Wrong unless true."""
-    if not truth:
-        raise Wrong(words)
 
 
 def reduce_all(ranks: Ranks, inputs: list[torch.Tensor], how: str) -> list[bytes]:
@@ -440,27 +431,5 @@ def cases() -> list[tuple[str, Callable[[], None]]]:
     return found
 
 
-def main(words: list[str]) -> int:
-    """Run the cases; return the exit code."""
-    if not torch.cuda.is_available():
-        print("FAIL no CUDA device: torch sees none")
-        return 1
-    print(f"# {torch.cuda.get_device_name(0)}, torch {torch.__version__}, one process, one GPU")
-    failed = 0
-    chosen = [one for one in cases() if not words or any(word in one[0] for word in words)]
-    for name, case in chosen:
-        start = time.monotonic()
-        try:
-            case()
-            print(f"PASS {name} ({time.monotonic() - start:.1f} s)", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAIL {name}: {type(error).__name__}: {error}", flush=True)
-            if not isinstance(error, Wrong):
-                traceback.print_exc(limit=4, file=sys.stdout)
-    print(f"# {len(chosen) - failed} of {len(chosen)} passed")
-    return 1 if failed or not chosen else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_cases(cases(), sys.argv[1:]))

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from tests.gpu.one_gpu import raw, summed, values
 from tests.gpu.processes import Team, exchange, run_team
+from tests.gpu.values import raw, summed, values
 from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.failure import CollectiveError

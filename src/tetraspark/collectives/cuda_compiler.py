@@ -60,6 +60,13 @@ def _check(nvrtc: ctypes.CDLL, code: int, what: str, log: str = "") -> None:
         raise CudaError(f"{what}: {text}{': ' + log if log else ''}")
 
 
+def version(nvrtc: ctypes.CDLL) -> str:
+    """Return the compiler's version, "13.0"."""
+    major, minor = c_int(), c_int()
+    _check(nvrtc, nvrtc.nvrtcVersion(byref(major), byref(minor)), "nvrtcVersion")
+    return f"{major.value}.{minor.value}"
+
+
 def supported(nvrtc: ctypes.CDLL) -> list[int]:
     """Return the compute capabilities this compiler knows, as 10 x major + minor."""
     count = c_int()

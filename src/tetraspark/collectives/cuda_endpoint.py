@@ -92,6 +92,7 @@ class CudaEndpoint(Endpoint):
         for start, stride in (
             (layout.send, layout.slot_stride),
             (layout.send_gather, layout.gather_stride),
+            (layout.send_chunk, (layout.world - 1) * layout.chunk_stride),
         ):
             header = native.Header.from_address(region + start + (sequence & 1) * stride)
             flag = Flag.unpack(header.flag)

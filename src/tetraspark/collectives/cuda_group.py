@@ -7,12 +7,15 @@ from typing import Any
 import torch
 
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_link import CudaLink
 from tetraspark.collectives.cuda_opening import cuda_opening
 from tetraspark.collectives.cuda_requests import Requests
+from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.cuda_watch import Watch
 from tetraspark.collectives.failure import CollectiveError
+from tetraspark.collectives.flags import Op
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.opening import Exchange, drive
 from tetraspark.collectives.settings import Settings
@@ -25,11 +28,11 @@ CLOSE_LIMIT_S = 2.0
 class CudaGroup:
     """All ranks must run the same operations with the same shapes in the same order.
 
-    Calls enqueue one kernel on the current stream and return at once. A captured graph may be
-    replayed any number of times and in any order of graphs, the same on every rank, always on
-    one stream; eager calls of another stream are ordered after the last one's. A difference
-    between ranks, a dead peer or an expired limit poisons the group: kernels still queued do
-    nothing, and `check` raises the same root on every rank.
+    Calls enqueue one kernel, two-shot two, on the current stream and return at once. A captured
+    graph may be replayed any number of times and in any order of graphs, the same on every rank,
+    always on one stream; eager calls of another stream are ordered after the last one's. A
+    difference between ranks, a dead peer or an expired limit poisons the group: kernels still
+    queued do nothing, and `check` raises the same root on every rank.
     """
 
     def __init__(self, found: CudaLink) -> None:
@@ -73,29 +76,57 @@ class CudaGroup:
         """Number of ranks."""
         return self._host.world
 
-    def fits(self, nbytes: int, dtype: torch.dtype) -> bool:
+    def fits(self, nbytes: int, dtype: torch.dtype, algorithm: Algorithm | None = None) -> bool:
         """Say whether `all_reduce` takes this size: the same answer on every rank.
 
-        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`.
+        bf16, fp16 or fp32, a positive multiple of 16 bytes, at most `max_reduce_bytes`, or
+        `max_two_shot_bytes` where the algorithm is two-shot.
         """
-        return self._host.fits(nbytes, dtype)
+        return self._requests.fits(nbytes, dtype, self._algorithm(nbytes, algorithm))
 
     def fits_gather(self, nbytes: int) -> bool:
         """Say whether `all_gather` takes shards of at most `nbytes` each."""
         return self._host.fits_gather(nbytes)
 
-    def all_reduce(self, tensor: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    def fits_reduce_scatter(self, shape: Sequence[int], dtype: torch.dtype, dim: int = 0) -> bool:
+        """Say whether `reduce_scatter` takes this shape: the same answer on every rank."""
+        return self._requests.fits_scatter(shape, dtype, dim)
+
+    def all_reduce(
+        self,
+        tensor: torch.Tensor,
+        out: torch.Tensor | None = None,
+        algorithm: Algorithm | None = None,
+    ) -> torch.Tensor:
         """Sum over ranks 0..W-1 in that order, in fp32, rounded once; bit-equal on every rank.
 
         `tensor`: any shape that `fits`, on the group's device. `out`: None makes a new tensor,
-        `tensor` itself works in place, any overlap is allowed. Raises ValueError or TypeError
+        `tensor` itself works in place, any overlap is allowed. `algorithm`: the same on every
+        rank; None goes by `two_shot_from`; no bit depends on it. Raises ValueError or TypeError
         for what does not fit, CollectiveError once the group has failed.
         """
         self._usable()
-        request, _source, result = self._requests.reduce(tensor, out)
-        self._launch(request)
+        chosen = self._algorithm(tensor.nbytes, algorithm)
+        request, _source, result = self._requests.reduce(tensor, out, chosen)
+        if chosen is Algorithm.TWO_SHOT:
+            self._launch(request, gather_of(request, self.rank))
+        else:
+            self._launch(request)
         target = result if out is None else out
         return target if result is target else target.copy_(result)
+
+    def reduce_scatter(self, tensor: torch.Tensor, dim: int = 0) -> torch.Tensor:
+        """Sum as `all_reduce` does and return this rank's part along the first or last dimension.
+
+        Parts are whole 16-byte units, in rank order; the first ranks' are one step longer where
+        they are not equal, and a part may be empty. Returns a new contiguous tensor. Raises as
+        `all_reduce`.
+        """
+        self._usable()
+        request, _source, result = self._requests.scatter(tensor, dim)
+        self._launch(request)
+        last = request.op == Op.REDUCE_SCATTER_LAST
+        return result.movedim(0, -1).contiguous() if last else result
 
     def all_gather(
         self, tensor: torch.Tensor, dim: int = 0, sizes: Sequence[int] | None = None
@@ -159,7 +190,11 @@ class CudaGroup:
         if root is not None:
             raise CollectiveError(root, self.rank)
 
-    def _launch(self, request: native.Request) -> None:
+    def _algorithm(self, nbytes: int, chosen: Algorithm | None) -> Algorithm:
+        # A plain "two-shot" is taken as well, another word refused.
+        return Algorithm(chosen or self._found.link.settings.algorithm_for(nbytes))
+
+    def _launch(self, *requests: native.Request) -> None:
         if not self._calls.acquire(blocking=False):
             raise RuntimeError("two threads use this group at once")
         try:
@@ -168,7 +203,8 @@ class CudaGroup:
                 if self._stream is not None and self._stream != stream:
                     stream.wait_stream(self._stream)
                 self._stream = stream
-            self._found.launcher.launch(request, stream.cuda_stream)
+            for request in requests:
+                self._found.launcher.launch(request, stream.cuda_stream)
         finally:
             self._calls.release()
 

@@ -1,4 +1,4 @@
-/* One-shot all-reduce and all-gather through mapped host memory; docs/cuda-collectives.md.
+/* All-reduce and all-gather through mapped host memory; docs/cuda-collectives.md.
  *
  * A launch is one operation: stage, publish, wait, reduce or copy, advance. Two forms:
  * - a block a stripe (grid 1 x stripes) does all steps for it and waits for no other block;
@@ -20,80 +20,11 @@ struct ts_share {
     u32 index, count;
 };
 
-/* ---- loads and stores with their scopes ------------------------------------------------------- */
-
-/* Flag and digest in one load, so that a right flag costs one trip over PCIe. */
-TS_FN void load_flag(u64 at, u64 &flag, u64 &digest) {
-    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(flag), "=l"(digest) : "l"(at) : "memory");
-}
-
-TS_FN u64 load_relaxed(u64 at) {
-    u64 value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-    return value;
-}
-
-TS_FN void store_long(u64 at, u64 value) {
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-}
-
-TS_FN void store_word(u64 at, u32 value) {
-    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
-}
-
-TS_FN void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
-TS_FN u32 add_acq_rel(u32 *at, u32 value) {
-    u32 old;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-                 : "=r"(old) : "l"(at), "r"(value) : "memory");
-    return old;
-}
-
-TS_FN u32 load_acquire_gpu(const u32 *at) {
-    u32 value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
-TS_FN void store_release_gpu(u32 *at, u32 value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
-}
-
-TS_FN u64 now_ns() {
-    u64 value;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
-    return value;
-}
-
-template <int V> struct ts_piece;
-template <> struct ts_piece<16> {
-    u32 x, y, z, w;
-    __device__ void load(u64 at) {
-        asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "l"(at) : "memory");
-    }
-    __device__ void store(u64 at) const {
-        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
-                     ::"l"(at), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
-    }
+/* Pieces [first, end) of the input, for one peer or TS_ALL; a piece lands `skip` pieces before its
+ * own place in the slot. */
+struct ts_span {
+    u32 first, end, skip, peer;
 };
-#define TS_PIECE(bytes, type, letter, suffix)                                                     \
-    template <> struct ts_piece<bytes> {                                                          \
-        type x;                                                                                   \
-        __device__ void load(u64 at) {                                                            \
-            asm volatile("ld.relaxed.sys.global." suffix " %0, [%1];"                             \
-                         : "=" letter(x) : "l"(at) : "memory");                                   \
-        }                                                                                         \
-        __device__ void store(u64 at) const {                                                     \
-            asm volatile("st.global." suffix " [%0], %1;" ::"l"(at), letter(x) : "memory");       \
-        }                                                                                         \
-    };
-TS_PIECE(8, u64, "l", "u64")
-TS_PIECE(4, u32, "r", "u32")
-TS_PIECE(2, u16, "h", "u16")
-TS_PIECE(1, u32, "r", "u8")
 
 /* ---- failing ------------------------------------------------------------------------------------ */
 
@@ -143,7 +74,8 @@ static __device__ void stage_header(const ts_config &c, const ts_request &r, u32
     piece.y = part == 0u ? words[1] : part == 1u ? words[5] : words[9];
     piece.z = part == 0u ? words[2] : part == 1u ? words[6] : words[10];
     piece.w = part == 0u ? words[3] : part == 1u ? words[7] : words[11];
-    piece.store(c.base[c.rank] + ts_send_slot(c, r.op, sequence) + part * 16u);
+    u32 peer = c.rank == 0u ? 1u : 0u;
+    piece.store(c.base[c.rank] + ts_send_slot(c, c.rank, peer, r.op, sequence) + part * 16u);
 }
 
 template <int V> using ts_round = ts_piece<V>[TS_UNROLL];
@@ -156,22 +88,48 @@ static __device__ void load_round(const ts_request &r, u32 at, u32 end, u32 step
         if (at + u * step < end) piece[u].load(r.input + (u64)(at + u * step) * V);
 }
 
-/* Copies pieces [first, end) of the input to where peers will read them; the first round of loads
- * has been made already, before the epoch was known. */
+/* A thread's first place in a span. */
+TS_FN u32 begin(ts_span span, ts_share share) {
+    return span.first + share.index * TS_THREADS + threadIdx.x;
+}
+
+/* Copies a span of the input to where peers will read it; the first round of loads has been made
+ * already, before the epoch was known. */
 template <int V>
-static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, u32 first, u32 end,
+static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, ts_span span,
                              ts_share share, ts_round<V> &piece) {
-    u32 step = share.count * TS_THREADS, targets = c.pull ? 1u : TS_PEERS;
-    u32 at = first + share.index * TS_THREADS + threadIdx.x;
-    while (at < end) {
+    u32 step = share.count * TS_THREADS, targets = c.pull || span.peer != TS_ALL ? 1u : TS_PEERS;
+    u32 at = begin(span, share);
+    while (at < span.end) {
         for (u32 t = 0; t < targets; t++) {
-            u64 slot = ts_target(c, c.pull ? c.rank : t + (t >= c.rank), r.op, sequence) + TS_LINE;
+            u32 peer = span.peer == TS_ALL ? t + (t >= c.rank) : span.peer;
+            u64 slot = ts_target(c, peer, r.op, sequence) + TS_LINE - (u64)span.skip * V;
 #pragma unroll
             for (u32 u = 0; u < TS_UNROLL; u++)
-                if (at + u * step < end) piece[u].store(slot + (u64)(at + u * step) * V);
+                if (at + u * step < span.end) piece[u].store(slot + (u64)(at + u * step) * V);
         }
         at += step * TS_UNROLL;
-        load_round<V>(r, at, end, step, piece);
+        load_round<V>(r, at, span.end, step, piece);
+    }
+}
+
+/* Loads the first round of a stripe. */
+template <typename Op>
+static __device__ void load_stripe(const ts_config &c, const ts_request &r, u32 stripe,
+                                   ts_share share, ts_round<Op::width> &piece) {
+    ts_span span = Op::span(c, r, stripe, 0u);
+    load_round<Op::width>(r, begin(span, share), span.end, share.count * TS_THREADS, piece);
+}
+
+/* Stages all parts of a stripe; the first one's first round is loaded. */
+template <typename Op>
+static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                    u32 stripe, ts_share share, ts_round<Op::width> &piece) {
+    stage<Op::width>(c, r, sequence, Op::span(c, r, stripe, 0u), share, piece);
+    for (u32 part = 1u; part < Op::parts; part++) {
+        ts_span span = Op::span(c, r, stripe, part);
+        load_round<Op::width>(r, begin(span, share), span.end, share.count * TS_THREADS, piece);
+        stage<Op::width>(c, r, sequence, span, share, piece);
     }
 }
 
@@ -274,23 +232,13 @@ struct ts_bf16 {
 
 struct ts_fp16 {
     enum { count = 2 };
-    static __device__ float widen(u32 half) {
-        float value;
-        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((u16)half));
-        return value;
-    }
-    static __device__ u32 narrow(float value) {
-        u16 half;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
-        return value != value ? 0x7e00u : half;
-    }
     static __device__ void add(float *sum, u32 word) {
-        sum[0] = __fadd_rn(sum[0], widen(word & 0xffffu)), sum[1] = __fadd_rn(sum[1], widen(word >> 16));
+        sum[0] = __fadd_rn(sum[0], widen_half(word & 0xffffu)), sum[1] = __fadd_rn(sum[1], widen_half(word >> 16));
     }
     static __device__ void set(float *sum, u32 word) {
-        sum[0] = widen(word & 0xffffu), sum[1] = widen(word >> 16);
+        sum[0] = widen_half(word & 0xffffu), sum[1] = widen_half(word >> 16);
     }
-    static __device__ u32 get(const float *sum) { return narrow(sum[0]) | narrow(sum[1]) << 16; }
+    static __device__ u32 get(const float *sum) { return narrow_half(sum[0]) | narrow_half(sum[1]) << 16; }
 };
 
 struct ts_fp32 {
@@ -323,43 +271,100 @@ template <typename T> TS_FN ts_piece<16> sum_pieces(const ts_piece<16> *from) {
 
 /* ---- the operations ---------------------------------------------------------------------------------- */
 
+/* Sums pieces [first, end) of all ranks; `from`: the place of each rank's piece 0. */
+template <typename T>
+static __device__ void sum_span(const u64 *from, u64 output, ts_span span, ts_share share) {
+    u32 step = share.count * TS_THREADS;
+    for (u32 at = begin(span, share); at < span.end; at += step * TS_UNROLL) {
+        ts_piece<16> piece[TS_UNROLL][TS_WORLD];
+#pragma unroll
+        for (u32 u = 0; u < TS_UNROLL; u++)
+#pragma unroll
+            for (u32 rank = 0; rank < TS_WORLD; rank++)
+                if (at + u * step < span.end)
+                    piece[u][rank].load(from[rank] + (u64)(at + u * step) * 16u);
+#pragma unroll
+        for (u32 u = 0; u < TS_UNROLL; u++)
+            if (at + u * step < span.end)
+                sum_pieces<T>(piece[u]).store(output + (u64)(at + u * step) * 16u);
+    }
+}
+
 /* T: the dtype's arithmetic. Pieces are 16 bytes. */
 template <typename T> struct ts_all_reduce {
-    enum { width = 16 };
+    enum { width = 16, parts = 1 };
 
-    static __device__ void own(const ts_config &c, const ts_request &r, u32 stripe, u32 &first, u32 &end) {
+    static __device__ ts_span span(const ts_config &c, const ts_request &r, u32 stripe, u32) {
         u32 units = ts_units(r.bytes[c.rank]);
-        first = ts_stripe_first(units, c.lanes, stripe);
-        end = ts_stripe_first(units, c.lanes, stripe + 1u);
+        return {ts_stripe_first(units, c.lanes, stripe), ts_stripe_first(units, c.lanes, stripe + 1u),
+                0u, TS_ALL};
     }
 
     static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
                                          u32 stripe, ts_share share) {
-        u32 first, end, step = share.count * TS_THREADS;
-        own(c, r, stripe, first, end);
         u64 from[TS_WORLD];
 #pragma unroll
         for (u32 rank = 0; rank < TS_WORLD; rank++)
             from[rank] = rank == c.rank ? r.input : ts_arrived(c, rank, r.op, sequence) + TS_LINE;
-        for (u32 at = first + share.index * TS_THREADS + threadIdx.x; at < end; at += step * TS_UNROLL) {
-            ts_piece<16> piece[TS_UNROLL][TS_WORLD];
+        sum_span<T>(from, r.output, span(c, r, stripe, 0u), share);
+    }
+};
+
+/* A chunk a rank, each peer sent its own. Stripe s holds the s-th part of every chunk. */
+struct ts_chunks {
+    enum { width = 16, parts = TS_PEERS };
+
+    static __device__ ts_span chunk(const ts_config &c, const ts_request &r, u32 stripe, u32 owner) {
+        ts_span span = {0u, 0u, ts_units(r.out_offset[owner]), owner};
+        ts_chunk(r, owner, c.lanes, stripe, span.first, span.end);
+        return span;
+    }
+
+    /* A part a peer, from the next rank on, so that not all start with the same one. */
+    static __device__ ts_span span(const ts_config &c, const ts_request &r, u32 stripe, u32 part) {
+        return chunk(c, r, stripe, (c.rank + 1u + part) % TS_WORLD);
+    }
+
+    /* Where each rank's contribution to this rank's chunk lies, as if the whole input were there. */
+    static __device__ void places(const ts_config &c, const ts_request &r, u32 sequence, u64 *from) {
 #pragma unroll
-            for (u32 u = 0; u < TS_UNROLL; u++)
-#pragma unroll
-                for (u32 rank = 0; rank < TS_WORLD; rank++)
-                    if (at + u * step < end)
-                        piece[u][rank].load(from[rank] + (u64)(at + u * step) * 16u);
-#pragma unroll
-            for (u32 u = 0; u < TS_UNROLL; u++)
-                if (at + u * step < end)
-                    sum_pieces<T>(piece[u]).store(r.output + (u64)(at + u * step) * 16u);
+        for (u32 rank = 0; rank < TS_WORLD; rank++) {
+            u64 slot = ts_arrived(c, rank, r.op, sequence) + TS_LINE - r.out_offset[c.rank];
+            from[rank] = rank == c.rank ? r.input : slot;
         }
+    }
+};
+
+/* The sum of this rank's chunk. The own one is read where it is: it is staged nowhere. */
+template <typename T> struct ts_reduce_scatter : ts_chunks {
+    static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                         u32 stripe, ts_share share) {
+        u64 from[TS_WORLD];
+        places(c, r, sequence, from);
+        sum_span<T>(from, r.output - r.out_offset[c.rank], chunk(c, r, stripe, c.rank), share);
+    }
+};
+
+/* Every rank's chunk for this one, side by side: the proof of the chunk slots. */
+struct ts_exchange_chunks : ts_chunks {
+    static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
+                                         u32 stripe, ts_share share) {
+        ts_span span = chunk(c, r, stripe, c.rank);
+        u64 from[TS_WORLD];
+        places(c, r, sequence, from);
+        for (u32 at = begin(span, share); at < span.end; at += share.count * TS_THREADS)
+#pragma unroll
+            for (u32 rank = 0; rank < TS_WORLD; rank++) {
+                ts_piece<16> piece;
+                piece.load(from[rank] + at * 16ull);
+                piece.store(r.output + r.out_offset[rank] + (at - span.skip) * 16ull);
+            }
     }
 };
 
 /* V: bytes a piece, dividing every row, offset and address. */
 template <int V> struct ts_all_gather {
-    enum { width = V };
+    enum { width = V, parts = 1 };
 
     static __device__ void bounds(const ts_request &r, const ts_config &c, u32 rank, u32 stripe,
                                   u32 &first, u32 &end) {
@@ -370,8 +375,10 @@ template <int V> struct ts_all_gather {
         end = (high < bytes ? high : bytes) / V;
     }
 
-    static __device__ void own(const ts_config &c, const ts_request &r, u32 stripe, u32 &first, u32 &end) {
+    static __device__ ts_span span(const ts_config &c, const ts_request &r, u32 stripe, u32) {
+        u32 first, end;
         bounds(r, c, c.rank, stripe, first, end);
+        return {first, end, 0u, TS_ALL};
     }
 
     static __device__ void finish_stripe(const ts_config &c, const ts_request &r, u32 sequence,
@@ -405,14 +412,13 @@ template <int V> struct ts_all_gather {
 template <typename Op>
 static __device__ void whole_stripe(const ts_config &c, const ts_request &r, const ts_device &d,
                                     ts_shared &shared) {
-    u32 stripe = blockIdx.y, first, end;
+    u32 stripe = blockIdx.y;
     ts_round<Op::width> piece;
-    Op::own(c, r, stripe, first, end);
-    load_round<Op::width>(r, first + threadIdx.x, end, TS_THREADS, piece);
+    load_stripe<Op>(c, r, stripe, {0u, 1u}, piece);
     u32 sequence = enter(c, d, shared);
     if (!sequence) return;
     if (stripe == 0u) stage_header(c, r, sequence);
-    stage<Op::width>(c, r, sequence, first, end, {0u, 1u}, piece);
+    stage_stripe<Op>(c, r, sequence, stripe, {0u, 1u}, piece);
     __syncthreads();
     if (threadIdx.x < 32u) {
         publish(c, r, sequence, stripe, stripe == 0u);
@@ -432,11 +438,9 @@ static __device__ void stager(const ts_config &c, const ts_request &r, const ts_
     ts_share share = {blockIdx.x, d.stagers};
     if (blockIdx.x == 0) stage_header(c, r, sequence);
     for (u32 stripe = 0; stripe < c.lanes; stripe++) {
-        u32 first, end, step = share.count * TS_THREADS;
         ts_round<Op::width> piece;
-        Op::own(c, r, stripe, first, end);
-        load_round<Op::width>(r, first + share.index * TS_THREADS + threadIdx.x, end, step, piece);
-        stage<Op::width>(c, r, sequence, first, end, share, piece);
+        load_stripe<Op>(c, r, stripe, share, piece);
+        stage_stripe<Op>(c, r, sequence, stripe, share, piece);
         __syncthreads();
         if (threadIdx.x >= 32u) continue;
         u32 last = 0u;
@@ -510,6 +514,10 @@ static __device__ void operate(const ts_config &c, const ts_request &r, const ts
 TS_KERNEL(ts_all_reduce_bf16, ts_all_reduce<ts_bf16>)
 TS_KERNEL(ts_all_reduce_fp16, ts_all_reduce<ts_fp16>)
 TS_KERNEL(ts_all_reduce_fp32, ts_all_reduce<ts_fp32>)
+TS_KERNEL(ts_reduce_scatter_bf16, ts_reduce_scatter<ts_bf16>)
+TS_KERNEL(ts_reduce_scatter_fp16, ts_reduce_scatter<ts_fp16>)
+TS_KERNEL(ts_reduce_scatter_fp32, ts_reduce_scatter<ts_fp32>)
+TS_KERNEL(ts_exchange_chunks_16, ts_exchange_chunks)
 TS_KERNEL(ts_all_gather_16, ts_all_gather<16>)
 TS_KERNEL(ts_all_gather_8, ts_all_gather<8>)
 TS_KERNEL(ts_all_gather_4, ts_all_gather<4>)

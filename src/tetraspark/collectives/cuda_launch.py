@@ -6,15 +6,17 @@ from dataclasses import dataclass
 import torch
 
 from tetraspark.collectives import native
-from tetraspark.collectives.cuda_compiler import compile_source
 from tetraspark.collectives.cuda_driver import Module, PinnedStructure, capability
+from tetraspark.collectives.cuda_images import image
 from tetraspark.collectives.cuda_source import (
-    REDUCERS_OF,
+    EXCHANGE,
+    REDUCERS,
     WIDTHS,
     Shape,
     gatherer,
     kernel_names,
     kernel_source,
+    reducer,
 )
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
 from tetraspark.collectives.flags import Dtype, Op
@@ -25,8 +27,8 @@ SPLIT_BYTES = 64 << 10
 Its stripes are published one after the other, which costs more the more there are; a launch with
 a block a stripe has the more blocks.
 """
-STAGERS = 2
-REDUCERS = 8
+STAGING_BLOCKS = 2
+REDUCING_BLOCKS = 8
 """Blocks of a split launch, beside the one that polls; more gained nothing over PCIe."""
 
 
@@ -44,7 +46,7 @@ class Form:
 
 def form_of(nbytes: int, stripes: int) -> Form:
     """Return the form for an operation whose largest shard has `nbytes`."""
-    return Form(STAGERS, REDUCERS) if nbytes >= SPLIT_BYTES * stripes**2 else Form()
+    return Form(STAGING_BLOCKS, REDUCING_BLOCKS) if nbytes >= SPLIT_BYTES * stripes**2 else Form()
 
 
 def access_width(request: native.Request, world: int) -> int:
@@ -54,6 +56,14 @@ def access_width(request: native.Request, world: int) -> int:
         places += [request.row_bytes[rank], request.out_offset[rank]]
     common = math.gcd(*places)
     return next(width for width in WIDTHS if common % width == 0)
+
+
+def kernel_name(request: native.Request, world: int) -> str:
+    """Return the kernel of an operation."""
+    op = Op(request.op)
+    if op in REDUCERS:
+        return reducer(op, Dtype(request.dtype))
+    return EXCHANGE if op is Op.PROBE_CHUNK else gatherer(access_width(request, world))
 
 
 class Launcher:
@@ -74,8 +84,8 @@ class Launcher:
         self._config = config
         with torch.cuda.device(device):
             torch.cuda.current_stream()
-            image = compile_source(kernel_source(self.shape), capability(device))
-            self._module = Module(image, kernel_names())
+            code = image(kernel_source(self.shape), capability(device))
+            self._module = Module(code, kernel_names())
             self._report = PinnedStructure(Report)
             first = DeviceState(sequence=start_sequence)
             self._state = torch.frombuffer(bytearray(bytes(first)), dtype=torch.uint8).to(device)
@@ -97,14 +107,10 @@ class Launcher:
     def launch(self, request: native.Request, stream: int, form: Form | None = None) -> None:
         """Enqueue one operation, eager or in a capture; `form` None chooses by size."""
         config = self._config
-        if request.op == Op.ALL_REDUCE:
-            name = REDUCERS_OF[Dtype(request.dtype)]
-        else:
-            name = gatherer(access_width(request, config.world))
         form = form or form_of(max(request.bytes[: config.world]), config.lanes)
         self._device.stagers = form.stagers
-        grid, arguments = form.grid(config.lanes), (config, request, self._device)
-        self._module.launch(name, grid, self.shape.threads, stream, arguments)
+        name, arguments = kernel_name(request, config.world), (config, request, self._device)
+        self._module.launch(name, form.grid(config.lanes), self.shape.threads, stream, arguments)
 
     def close(self) -> None:
         """Unload and free. Nothing may be running."""

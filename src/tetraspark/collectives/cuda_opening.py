@@ -13,13 +13,13 @@ from tetraspark.collectives.cuda_endpoint import CudaEndpoint
 from tetraspark.collectives.cuda_error import CudaError
 from tetraspark.collectives.cuda_launch import Launcher
 from tetraspark.collectives.cuda_link import CudaLink
-from tetraspark.collectives.cuda_probe import Probe
+from tetraspark.collectives.cuda_probe import Prober
 from tetraspark.collectives.cuda_source import Shape, kernel_source
 from tetraspark.collectives.endpoint import configure
 from tetraspark.collectives.failure import CollectiveError, RefusedError
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.opening import Link, opening
-from tetraspark.collectives.proof import ROUNDS
+from tetraspark.collectives.proof import CHUNK_ROUNDS, ROUNDS
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.supervisor import Supervisor
 from tetraspark.collectives.transport import Transport
@@ -73,7 +73,7 @@ def cuda_opening(
     found, reason = None, ""
     try:
         found = _attach(link, device)
-    except (CudaError, ValueError, RuntimeError) as error:
+    except (CudaError, OSError, ValueError, RuntimeError) as error:
         reason = f"cannot use {device}: {error}"
     try:
         unanimous(_exchanged((yield reason.encode())))
@@ -137,13 +137,13 @@ def _attach(link: Link, device: torch.device) -> CudaLink:
 
 
 def _prove(found: CudaLink) -> Generator[bytes | None, Sequence[bytes] | None, None]:
-    probe = Probe(found)
+    prober = Prober(found)
     shares = _exchanged((yield secrets.token_bytes(16)))
     nonce = hashlib.sha256(b"".join(shares)).digest()
     reason = ""
-    for op in ROUNDS:
+    for op in ROUNDS + (CHUNK_ROUNDS if found.link.layout.two_shot_bytes else ()):
         try:
-            damage = yield from probe.run(op, nonce)
+            damage = yield from prober.run(op, nonce)
         except CollectiveError as error:
             reason = reason or str(error.root)
             break

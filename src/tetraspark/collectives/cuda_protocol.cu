@@ -98,13 +98,23 @@ TS_FN bool ts_gathers(u32 op) {
 
 TS_FN u32 ts_row(u32 owner, u32 source) { return source < owner ? source : source - 1; }
 
-TS_FN u64 ts_send_slot(const ts_config &c, u32 op, u32 sequence) {
-    u64 parity = sequence & 1u;
+/* Whether each peer is sent a chunk of its own. */
+TS_FN bool ts_scatters(u32 op) {
+    return op == TS_REDUCE_SCATTER_FIRST || op == TS_REDUCE_SCATTER_LAST || op == TS_TWO_SHOT_REDUCE ||
+           op == TS_PROBE_CHUNK;
+}
+
+/* Where `owner` keeps what it sends to `peer`. */
+TS_FN u64 ts_send_slot(const ts_config &c, u32 owner, u32 peer, u32 op, u32 sequence) {
+    u64 parity = sequence & 1u, rows = parity * (c.world - 1u);
+    if (ts_scatters(op)) return c.send_chunk + (rows + ts_row(owner, peer)) * c.chunk_stride;
+    if (op == TS_TWO_SHOT_GATHER) return c.send_chunk + rows * c.chunk_stride;
     return ts_gathers(op) ? c.send_gather + parity * c.gather_stride : c.send + parity * c.slot_stride;
 }
 
 TS_FN u64 ts_recv_slot(const ts_config &c, u32 owner, u32 source, u32 op, u32 sequence) {
     u64 slot = ts_row(owner, source) * 2u + (sequence & 1u);
+    if (ts_scatters(op) || op == TS_TWO_SHOT_GATHER) return c.recv_chunk + slot * c.chunk_stride;
     return ts_gathers(op) ? c.recv_gather + slot * c.gather_stride : c.recv + slot * c.slot_stride;
 }
 
@@ -115,13 +125,13 @@ TS_FN u64 ts_flag_place(const ts_config &c, u32 owner, u32 source, u32 sequence,
 
 /* Where the payload of `source` is read from: its own send slot, or our receive slot. */
 TS_FN u64 ts_arrived(const ts_config &c, u32 source, u32 op, u32 sequence) {
-    if (c.pull) return c.base[source] + ts_send_slot(c, op, sequence);
+    if (c.pull) return c.base[source] + ts_send_slot(c, source, c.rank, op, sequence);
     return c.base[c.rank] + ts_recv_slot(c, c.rank, source, op, sequence);
 }
 
-/* Where this rank's payload for `peer` goes; with pull it is one place for all. */
+/* Where this rank's payload for `peer` goes; with pull it is one place for all, but for chunks. */
 TS_FN u64 ts_target(const ts_config &c, u32 peer, u32 op, u32 sequence) {
-    if (c.pull) return c.base[c.rank] + ts_send_slot(c, op, sequence);
+    if (c.pull) return c.base[c.rank] + ts_send_slot(c, c.rank, peer, op, sequence);
     return c.base[peer] + ts_recv_slot(c, peer, c.rank, op, sequence);
 }
 
@@ -134,6 +144,13 @@ TS_FN u64 ts_digest(const ts_request &r, u32 source) {
             digest = (digest ^ size) * 1099511628211ull;
         }
     return digest;
+}
+
+/* The stripe's part of the chunk of `owner`, as 16-byte units of the whole input. */
+TS_FN void ts_chunk(const ts_request &r, u32 owner, u32 stripes, u32 stripe, u32 &first, u32 &end) {
+    u32 start = ts_units(r.out_offset[owner]), count = ts_units(r.row_bytes[owner]);
+    first = start + ts_stripe_first(count, stripes, stripe);
+    end = start + ts_stripe_first(count, stripes, stripe + 1u);
 }
 
 /* Byte of the output for one byte of a rank's shard. */

@@ -1,16 +1,17 @@
-"""The text given to the compiler: the layout's numbers, then the two source files."""
+"""The text given to the compiler: the layout's numbers, then the source files."""
 
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.collectives import cuda_state, native
-from tetraspark.collectives.flags import MAX_UNITS, UNIT, Dtype, Flag, Op
+from tetraspark.collectives.flags import MAX_UNITS, REDUCIBLE, UNIT, Dtype, Flag, Op
 from tetraspark.collectives.layout import LINE
 from tetraspark.collectives.native import Progress
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
 PROTOCOL = Path(__file__).with_name("cuda_protocol.cu")
+PTX = Path(__file__).with_name("cuda_ptx.cu")
 KERNELS = Path(__file__).with_name("cuda_kernels.cu")
 
 
@@ -90,20 +91,28 @@ def protocol_source() -> str:
     return prologue() + PROTOCOL.read_text()
 
 
-def kernel_source(shape: Shape) -> str:
-    """Return the whole source for one shape."""
+def kernel_source(shape: Shape, ptx: Path = PTX) -> str:
+    """Return the whole source for one shape; `ptx` may be a stand-in for the machine's words."""
     fixed = f"#define TS_WORLD {shape.world}u\n#define TS_THREADS {shape.threads}u\n"
     fixed += f"#define TS_UNROLL {shape.unroll}u\n"
-    return fixed + protocol_source() + KERNELS.read_text()
+    return fixed + protocol_source() + ptx.read_text() + KERNELS.read_text()
 
 
-REDUCERS_OF = {
-    Dtype.BF16: "ts_all_reduce_bf16",
-    Dtype.FP16: "ts_all_reduce_fp16",
-    Dtype.FP32: "ts_all_reduce_fp32",
+REDUCERS = {
+    Op.ALL_REDUCE: "ts_all_reduce",
+    Op.TWO_SHOT_REDUCE: "ts_reduce_scatter",
+    Op.REDUCE_SCATTER_FIRST: "ts_reduce_scatter",
+    Op.REDUCE_SCATTER_LAST: "ts_reduce_scatter",
 }
+"""Operations that sum, one kernel a dtype."""
+EXCHANGE = "ts_exchange_chunks_16"
 WIDTHS = (16, 8, 4, 2, 1)
 """Bytes of one access of a gather, widest first."""
+
+
+def reducer(op: Op, dtype: Dtype) -> str:
+    """Return the name of the kernel that sums."""
+    return f"{REDUCERS[op]}_{dtype.name.lower()}"
 
 
 def gatherer(width: int) -> str:
@@ -113,4 +122,6 @@ def gatherer(width: int) -> str:
 
 def kernel_names() -> tuple[str, ...]:
     """Return every kernel of the source."""
-    return (*REDUCERS_OF.values(), *(gatherer(width) for width in WIDTHS))
+    sums = dict.fromkeys(reducer(op, dtype) for op in REDUCERS for dtype in sorted(REDUCIBLE))
+    gathers = (gatherer(width) for width in WIDTHS)
+    return (*sums, EXCHANGE, *gathers)

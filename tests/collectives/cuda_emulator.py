@@ -1,0 +1,109 @@
+"""Runs the kernels' own source on the CPU: W ranks, their regions, launches in any interleaving."""
+
+import ctypes
+import mmap
+import re
+import subprocess
+from ctypes import Structure, addressof, c_char, c_uint32, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.collectives.cuda_host import find_cxx
+from tetraspark.collectives import native
+from tetraspark.collectives.cuda_launch import Form, kernel_name
+from tetraspark.collectives.cuda_requests import Requests
+from tetraspark.collectives.cuda_source import Shape, kernel_source
+from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
+from tetraspark.collectives.endpoint import configure
+from tetraspark.collectives.layout import ABORT, Layout
+from tetraspark.collectives.routes import Routes
+
+HERE = Path(__file__).parent
+CPU = torch.device("cpu")
+THREADS = 128
+TURNS = 20000
+
+
+class Launch(Structure):
+    """One kernel of one rank; a null kernel is a rank that stays away."""
+
+    _fields_ = (
+        ("kernel", c_void_p),
+        ("grid_x", c_uint32),
+        ("grid_y", c_uint32),
+        ("config", native.Config),
+        ("request", native.Request),
+        ("device", DeviceArguments),
+    )
+
+
+@cache
+def emulator(world: int, folder: Path) -> ctypes.CDLL:
+    """Compile the kernels of one shape as C++ and load them."""
+    source = kernel_source(Shape(world, THREADS, 2), ptx=HERE / "cuda_words.cpp")
+    source = re.sub(r"__shared__ (\w+) (\w+);", r"\1 &\2 = shared_memory<\1>();", source)
+    # Fewer polls between looks at the clock and the abort word: a poll is dear here.
+    source = source.replace("#define TS_POLLS 1024u", "#define TS_POLLS 16u")
+    file = folder / f"kernels-{world}.cpp"
+    parts = (HERE / "cuda_fibers.cpp", HERE / "cuda_run.cpp")
+    file.write_text(parts[0].read_text() + source + parts[1].read_text())
+    library = file.with_suffix(".so")
+    # No contraction: a sum here must have the bits of the GPU's.
+    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+    subprocess.run([find_cxx(), *flags, "-o", str(library), str(file)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+class Emulated:
+    """W ranks with regions, device state and reports of their own."""
+
+    def __init__(
+        self, library: ctypes.CDLL, world: int, lanes: int, *, pull: bool, sequence: int = 0
+    ) -> None:
+        self.world, self.lanes = world, lanes
+        self.layout = Layout(world, lanes, 1 << 16, 1 << 15, 1 << 17)
+        self._library = library
+        self._memory = [mmap.mmap(-1, self.layout.total) for _ in range(world)]
+        bases = [addressof(c_char.from_buffer(memory)) for memory in self._memory]
+        self.bases = bases
+        self.states = [DeviceState(sequence=sequence) for _ in range(world)]
+        self.reports = [Report() for _ in range(world)]
+        self.requests = [Requests(self.layout, rank, CPU) for rank in range(world)]
+        self._configs = [
+            configure(
+                self.layout, Routes.uniform(world, lanes), rank, bases,
+                direct=True, pull=pull, start_sequence=sequence, spins=0, yields=0,
+            )
+            for rank in range(world)
+        ]  # fmt: skip
+
+    def launch(self, rank: int, request: native.Request, form: Form | None = None) -> Launch:
+        """Return a launch as the product's launcher would make it."""
+        form = form or Form()
+        device = DeviceArguments(
+            state=addressof(self.states[rank]),
+            report=addressof(self.reports[rank]),
+            deadline_ns=5000,
+            stagers=form.stagers,
+        )
+        name = kernel_name(request, self.world)
+        kernel = ctypes.cast(getattr(self._library, name), c_void_p)
+        return Launch(kernel, *form.grid(self.lanes), self._configs[rank], request, device)
+
+    def abort(self, rank: int) -> None:
+        """Raise the abort word of a rank."""
+        self._memory[rank][ABORT : ABORT + 8] = (1).to_bytes(8, "little")
+
+    def run(self, launches: list[list[Launch]], seed: int = 1) -> None:
+        """Run every rank's launches; raises TimeoutError if they do not end."""
+        count = max(len(one) for one in launches)
+        flat: Any = (Launch * (count * self.world))()
+        for rank, own in enumerate(launches):
+            for i, one in enumerate(own):
+                flat[rank * count + i] = one
+        left = self._library.run_ranks(flat, self.world, count, seed, TURNS)
+        if left:
+            raise TimeoutError(f"{left} ranks had not ended after {TURNS} turns")
