@@ -2,6 +2,7 @@
 
 import ctypes
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -89,7 +90,9 @@ def stream(rails: Rails, groups: dict[int, Group], units: list[int], events: lis
             assert result is not True or raw(outs[rank]) == wanted, f"rank {rank}, step {step}"
         if errors:
             # A rank whose operation was over learns it when it looks next.
-            others = {rank: partial(look, groups[rank]) for rank in groups if results[rank] is True}
+            others: dict[int, Callable[[], bool]] = {
+                rank: partial(look, groups[rank]) for rank in groups if results[rank] is True
+            }
             told = until(rails, others, LIMIT_S).values()
             return Run(step, [*errors, *(one for one in told if isinstance(one, CollectiveError))])
     return Run(len(units), [])

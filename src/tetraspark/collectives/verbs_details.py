@@ -50,8 +50,14 @@ def _lane(found: Connections, key: Key) -> dict[str, Any]:
         "peer_device": found.wiring.devices[peer][far].device,
         "state": "down" if state.broken else "up",
         "broken": cause(found, key) if state.broken else None,
+        "settled_s": _settled_s(state),
         **{name: int(getattr(state, name)) for name in LANE_COUNTERS},
     }
+
+
+def _settled_s(state: LaneState) -> float | None:
+    """Return how long the last failover of a lane took here, once both ends had agreed."""
+    return round((state.settled_ns - state.broken_ns) / 1e9, 4) if state.settled_ns else None
 
 
 def degraded(found: Connections) -> list[str]:
