@@ -14,7 +14,7 @@ from tetraspark.site.load import LoadedSite, load_site
 SITES = Path(__file__).parents[2] / "sites"
 KEY = "sk-test-4711-very-secret"
 LIMIT = 4096
-GUARDS = {"max_new_tokens": 120, "default_new_tokens": 70}
+GUARDS = {"max_new_tokens": 160, "default_new_tokens": 70}
 SWAPS = {
     "port = 30000": 'port = 0\nkey_file = "key"',
     'transport = "shm"': f'transport = "shm"\nmax_reduce_bytes = {LIMIT}\n\n[guards]\n'

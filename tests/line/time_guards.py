@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -45,7 +46,7 @@ def stream(client: httpx.Client, url: str) -> Stream:
         for chunk in response.iter_raw():
             at.append(time.perf_counter())
             data += chunk
-    gaps = [later - sooner for sooner, later in zip(at, at[1:], strict=False)]
+    gaps = [later - sooner for sooner, later in pairwise(at)]
     return Stream(at[0] - begun, statistics.median(gaps), OWN.sub(b"", data))
 
 
