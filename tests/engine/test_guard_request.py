@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tetraspark.engine.guard_env import EFFORTS, PREFIX, GuardSettings, guard_settings
@@ -22,6 +22,7 @@ LIMITS = GuardSettings(max_new_tokens=1000, default_new_tokens=200, max_sequence
 FEW = GuardSettings(reasoning_efforts=("none", "high", "max"))
 
 
+@settings(deadline=None)
 @given(st.none() | st.integers(1, 2000))
 def test_a_cap_is_never_above_the_limit_and_says_why(asked: int | None) -> None:
     cap = cap_of(asked, LIMITS)
@@ -113,6 +114,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON, JSON, JSON)
 def test_whatever_a_client_sends_is_taken_or_refused(one: Any, two: Any, three: Any) -> None:
     body = {"thinking": one, "enable_thinking": two, "chat_template_kwargs": three}
@@ -124,10 +126,10 @@ def test_whatever_a_client_sends_is_taken_or_refused(one: Any, two: Any, three: 
 
 
 def test_settings_travel_as_variables() -> None:
-    for settings in (GuardSettings(), LIMITS, FEW, GuardSettings(loop_abort=False)):
-        variables = settings.variables()
+    for limits in (GuardSettings(), LIMITS, FEW, GuardSettings(loop_abort=False)):
+        variables = limits.variables()
         assert all(name.startswith(PREFIX) and value for name, value in variables.items())
-        assert guard_settings(variables | {"PATH": "/bin"}) == settings
+        assert guard_settings(variables | {"PATH": "/bin"}) == limits
     assert guard_settings({"PATH": "/bin"}) is None
 
 

@@ -38,8 +38,9 @@ def test_a_socket_without_the_key_is_closed(header: bytes) -> None:
 
 
 def test_a_socket_with_the_key_is_the_engines() -> None:
-    headers = [(b"authorization", f"Bearer {KEY}".encode())]
-    assert through_the_gate({"type": "websocket", "headers": headers}) == ["app"]
+    for scheme in ("Bearer", "bearer"):
+        headers = [(b"authorization", f"{scheme} {KEY}".encode())]
+        assert through_the_gate({"type": "websocket", "headers": headers}) == ["app"]
     assert through_the_gate({"type": "lifespan"}) == ["app"]
 
 

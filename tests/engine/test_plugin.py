@@ -59,9 +59,18 @@ def test_hooks_of_the_server_are_applied_by_the_engines_own_loader(tmp_path: Pat
     code = (
         "from sglang.srt.plugins import load_plugins; load_plugins();"
         "from sglang.srt.plugins.hook_registry import HookRegistry;"
+        "from sglang.srt.managers.detokenizer_manager import DetokenizerManager as Manager;"
+        "from tetraspark.engine.guard_finish import around_trim;"
+        "loop = {'type': 'stop', 'matched': 'repetition', 'repeated': {'period': 1}};"
+        "text = 'a repetition it is';"
+        "print(Manager.trim_matched_stop(None, text, loop, False));"
+        "print(around_trim(Manager.trim_matched_stop, None, text, loop, False));"
         "print(sorted(HookRegistry._patched))"
     )
     result = run(code, TETRASPARK_RUN_DIR=str(tmp_path), SGLANG_PLUGINS="tetraspark")
+    *_, engines, ours, _ = result.stdout.strip().splitlines()
+    # The engine takes the reason's name for a stop string; the hook is what keeps the text.
+    assert (engines.strip(), ours) == ("a", "a repetition it is"), result.stderr
     wanted = sorted(hook.target.path for hook in HOOKS if hook.role == "server")
     assert result.stdout.strip().splitlines()[-1] == str(wanted), result.stderr
 

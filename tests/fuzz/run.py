@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from itertools import cycle
 
 from tests.fuzz.parsers import PARSERS
 from tests.fuzz.records import RECORDS
@@ -26,13 +27,13 @@ def main() -> int:
         *((one.name, lambda one=one: fuzz_parser(one, EXAMPLES, fixed=False)) for one in PARSERS),
         *((one.name, lambda one=one: fuzz_record(one, EXAMPLES, fixed=False)) for one in RECORDS),
     ]
-    rounds = faults = 0
-    while time.monotonic() < until and not faults:
-        for name, task in tasks:
-            faults += _failed(name, task)
-        rounds += 1
-        print(f"round {rounds}: {len(tasks)} targets, {EXAMPLES} examples each", flush=True)
-    return 1 if faults else 0
+    for done, (name, task) in enumerate(cycle(tasks), 1):
+        if _failed(name, task):
+            return 1
+        print(f"{done} runs of {EXAMPLES} examples, the last of: {name}", flush=True)
+        if time.monotonic() >= until:
+            break
+    return 0
 
 
 def _failed(name: str, task: Callable[[], None]) -> bool:

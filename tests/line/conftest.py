@@ -22,7 +22,7 @@ canary_seconds = 86400.0
 canary_deadline_seconds = 2.0
 stall_seconds = 6.0
 """
-GUARDS = {"max_new_tokens": 120, "default_new_tokens": 70}
+GUARDS = {"max_new_tokens": 160, "default_new_tokens": 70}
 SWAPS = {
     # A comment may hold what no value may.
     "port = 30000": f'port = 0\nkey_file = "key"  # not to be copied: {KEY}',

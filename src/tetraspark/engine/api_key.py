@@ -41,17 +41,21 @@ class KeyGate:
 
     def __init__(self, app: Any, key: str) -> None:
         self._app = app
-        self._wanted = f"Bearer {key}".encode()
+        self._key = key.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Close a socket that opens without the key; answer 401 to a header that is no text."""
         given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "websocket" and not secrets.compare_digest(given, self._wanted):
+        if scope["type"] == "websocket" and not self._opens(given):
             await send({"type": "websocket.close", "code": 1008, "reason": "Unauthorized"})
         elif scope["type"] == "http" and not given.isascii():
             await _unauthorized(send)
         else:
             await self._app(scope, receive, send)
+
+    def _opens(self, header: bytes) -> bool:
+        scheme, _, key = header.partition(b" ")
+        return scheme.lower() == b"bearer" and secrets.compare_digest(key, self._key)
 
 
 async def _unauthorized(send: Any) -> None:

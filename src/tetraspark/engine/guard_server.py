@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 
 from tetraspark.engine.guard_env import GuardSettings, guard_settings
@@ -21,6 +22,7 @@ HEADER = "X-Tetraspark-Max-Tokens"
 EFFORT = "reasoning_effort"
 
 
+@cache
 def settings() -> GuardSettings | None:
     """Return this process's limits; the plugin has ended a process whose variables are wrong."""
     return guard_settings(os.environ)
