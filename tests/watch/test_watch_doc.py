@@ -35,7 +35,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
                 if "--interval" in block:
                     assert text in running.stdout.readline()
                     running.send_signal(signal.SIGINT)
-                said = running.communicate(timeout=120)[0]
+                said = running.communicate(timeout=300)[0]
                 assert running.returncode == 0, said
                 assert text in said or "--interval" in block
 
