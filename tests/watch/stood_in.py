@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -139,7 +138,3 @@ class StoodIn:
         for one in self.processes(rank):
             if not one.leads:
                 os.kill(one.pid, number)
-
-    def room(self) -> int:
-        """Return the bytes that are free where the line's runs are."""
-        return shutil.disk_usage(self.state).free

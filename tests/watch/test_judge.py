@@ -167,10 +167,18 @@ def test_a_watch_that_was_stopped_itself_counts_only_what_it_saw() -> None:
     assert states([look(0, canary=LOST), look(100_000, canary=LOST)])[-1] == "degraded"
 
 
+def test_a_line_that_cannot_be_seen_is_never_taken_for_ready() -> None:
+    hidden = look(STEP, run="other", verdict="unknown", reason="plan.json: not readable")
+    found = judged([look(0, canary=OK), hidden])[-1]
+    assert (found.state, found.reason) == ("degraded", "plan.json: not readable")
+
+
 def test_a_canary_is_asked_at_once_where_something_is_wrong() -> None:
     assert not doubtful([])
     assert not doubtful([look(0, canary=OK), look(STEP)])
     assert doubtful([look(0, canary=OK), look(STEP, canary=LOST), look(2 * STEP)])
+    assert doubtful([look(0, canary=OK), look(STEP, canary=WRONG)])
+    assert not doubtful([look(0, canary=WRONG), look(STEP, canary=OK), look(2 * STEP)])
     assert doubtful([look(0, canary=OK), look(STEP, verdict="degraded", reason="frozen")])
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def env(line: StoodIn, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tetraspark(line: StoodIn, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [str(COMMAND), verb, "--site", str(line.site), *words]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
 
 
 def started(line: StoodIn, log: Path) -> int:
@@ -62,6 +63,21 @@ def test_once_looks_and_leaves_no_trace(line: StoodIn) -> None:
     assert result.returncode == 0, result.stderr
     assert f"line {NAME}: ready - every rank is up" in result.stdout
     assert sorted(line.store.root.iterdir()) == before
+
+
+@pytest.mark.usefixtures("env")
+def test_a_port_that_is_taken_ends_no_watch_in_the_background(line: StoodIn) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = ("--port", str(taken.getsockname()[1]))
+        refused = tetraspark(line, "watch", *words)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"127.0.0.1:{words[1]}" in refused.stderr
+        argv = [str(COMMAND), "watch", "--site", str(line.site), "--until-stopped", *words]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as goes_on:
+            assert goes_on.stdout is not None
+            assert json.loads(goes_on.stdout.readline())["state"] == "ready"
+            goes_on.terminate()
+            assert words[1].encode() in goes_on.communicate(timeout=300)[1]
 
 
 @pytest.mark.usefixtures("env")

@@ -4,7 +4,6 @@ import contextlib
 import json as jsonlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -81,7 +80,6 @@ def _watch(
 ) -> Watch:
     board = Board()
     live = err.is_terminal and not plain
-    ended = threading.Event()
     made = Watch(_watched(line), board, (lambda found: None) if live else _say, interval)
     wanted = line.loaded.site.watch.port if port is None else port
     stale_after = made.limits.longest_step
@@ -91,7 +89,7 @@ def _watch(
         WatchView(board).shown() if live else contextlib.nullcontext(),
         contextlib.suppress(KeyboardInterrupt),
     ):
-        made.run(ended, until_stopped)
+        made.run(until_stopped)
     return made
 
 

@@ -46,8 +46,10 @@ def judge(history: Sequence[Look], limits: Limits) -> Judgement:
     """
     now = history[-1]
     looks = [look for look in history if look.run == now.run]
-    if now.verdict in ("down", "starting", "unknown"):
+    if now.verdict in ("down", "starting"):
         return Judgement(now.verdict, now.reason, now.rank)
+    if now.verdict == "unknown":
+        return Judgement("degraded", now.reason)
     span = standing(looks)
     seconds = stalled(span, limits)
     if seconds >= limits.stall_seconds and _asked_in_vain(span):
@@ -76,11 +78,16 @@ def stalled(span: Sequence[Look], limits: Limits) -> float:
 
 
 def doubtful(looks: Sequence[Look]) -> bool:
-    """Tell whether another canary is worth asking at once: a rank is not well, or nothing moves.
+    """Tell whether another canary is worth asking at once: a rank is not well, the last canary
+    failed, or nothing moves while requests run.
 
     A head that waits for a peer counts no request that came since as running.
     """
-    return bool(looks) and (looks[-1].verdict == "degraded" or len(standing(looks)) > 1)
+    if not looks:
+        return False
+    last = next((look for look in reversed(looks) if look.canary is not None), None)
+    failed = last is not None and not _canary_ok(last)
+    return failed or looks[-1].verdict == "degraded" or len(standing(looks)) > 1
 
 
 def _asked(look: Look) -> bool:

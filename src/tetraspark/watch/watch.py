@@ -1,7 +1,6 @@
 """The watch: looks, judges, says, and acts once on a wedge."""
 
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from tetraspark.watch.record import RESTARTS, Record
 from tetraspark.watch.watched import Watched
 
 RATES = 600
-LOOKS = 1000
+LOOKS = 100
+"""Remembered at least; more where a wedge takes more to be one."""
 
 
 class Watch:
@@ -45,7 +45,8 @@ class Watch:
         self._clock = clock
         self._wall = wall
         self._record = Record(watched.store.root)
-        self._looks: deque[Look] = deque(maxlen=LOOKS)
+        enough = LOOKS + int(2 * self._settings.stall_seconds / self._interval)
+        self._looks: deque[Look] = deque(maxlen=enough)
         self._rates: deque[tuple[float, float]] = deque(maxlen=RATES)
         self._since: tuple[str, float] | None = None
         self._told: tuple[str | None, str, int | None] | None = None
@@ -65,14 +66,14 @@ class Watch:
         made._looks.append(look := watched.observer.look())
         return made._observation(look, judge([look], made.limits))
 
-    def run(self, ended: threading.Event, until_stopped: bool = False) -> None:
-        """Look until `ended`, until the line is to be restarted, or until somebody stops it."""
-        while not ended.is_set() and self.restart is None:
+    def run(self, until_stopped: bool = False) -> None:
+        """Look on, until the line is to be restarted, or until somebody stops it."""
+        while self.restart is None:
             begun = self._clock()
             found = self.look()
-            if until_stopped and self._is_over(found):
+            if until_stopped and found is not None and self._is_over(found):
                 return
-            ended.wait(max(0.0, self._interval - (self._clock() - begun)))
+            time.sleep(max(0.0, self._interval - (self._clock() - begun)))
 
     def look(self) -> Observation | None:
         """Look once, unless a suite is timing the line; act when that shows a wedge."""
@@ -146,13 +147,12 @@ class Watch:
         if done in RESTARTS:
             self.restart = done
 
-    def _is_over(self, found: Observation | None) -> bool:
+    def _is_over(self, found: Observation) -> bool:
         """Tell whether the line was stopped, or forgotten: nothing is left to watch."""
         run = self._watched.observer.run
         if run is None or not run.folder.exists():
             return True
-        over = found is not None and found.state == "down"
-        return over and run.read()["phase"] in ("stopped", "failed")
+        return found.state == "down" and run.read()["phase"] in ("stopped", "failed")
 
 
 def _unwritten(where: str, error: Exception) -> Finding:
