@@ -115,7 +115,7 @@ def test_what_a_communicator_says_becomes_lanes_and_a_root() -> None:
              "lanes": [{"lane": 1, "writes": 5, "bytes": 640, "acked": 5}]}
         ],
         "details": {"lanes": [
-            {"peer": 3, "lane": 1, "device": "rocep1s0f1", "stalls": 2, "broken": "retries"}
+            {"peer": 3, "lane": 1, "device": "rocep1s0f1", "failures": 2, "broken": "retries"}
         ]},
     }  # fmt: skip
     (lane,) = lanes_of(told)

@@ -47,7 +47,7 @@ def _lane(
         device=card.get("device", told["transport"]),
         bytes=lane["bytes"],
         writes=lane["writes"],
-        errors=card.get("stalls", 0),
+        errors=card.get("failures", 0),
         state="down" if card.get("broken") else "up",
     )
 
