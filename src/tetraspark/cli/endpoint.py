@@ -9,7 +9,7 @@ import httpx
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
-from tetraspark.cli.report_file import check_writable
+from tetraspark.cli.report_file import check_out
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api, api_of
 from tetraspark.line.key_file import read_key
@@ -36,7 +36,7 @@ Hardware = Annotated[
 ]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--out", help="Write the JSON report here too.", callback=check_writable),
+    typer.Option("--out", help="Write the JSON report here too.", callback=check_out),
 ]
 Seed = Annotated[
     int | None,

@@ -50,10 +50,16 @@ def plain_report(report: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _plain(value) for key, value in report.items()}
 
 
-def check_writable(file: Path | None, option: str = "--out") -> Path | None:
-    """Return an option's file, and leave it as it is. Raises UsageError when it has no place."""
+def check_out(file: Path | None) -> Path | None:
+    """Return --out's file, as a typer callback. Raises as `check_writable`."""
+    check_writable(file, "--out")
+    return file
+
+
+def check_writable(file: Path | None, option: str) -> None:
+    """Leave an option's file as it is. Raises UsageError when it has no place."""
     if file is None or (file.exists() and not file.is_file() and not file.is_dir()):
-        return file
+        return
     new = not file.exists()
     try:
         file.open("ab").close()
@@ -61,7 +67,6 @@ def check_writable(file: Path | None, option: str = "--out") -> Path | None:
             file.unlink()
     except OSError as error:
         raise _unwritable(file, error, option) from error
-    return file
 
 
 def about_line(about: About) -> str:
