@@ -187,6 +187,8 @@ def test_smoke_passes(line: Command, served: Any) -> None:
         "CHAT.STREAM",
         "CHAT.EXPECTED",
         "API.KEY",
+        "GUARD.TOKENS",
+        "GUARD.EFFORT",
     ]
 
 
