@@ -84,3 +84,12 @@ def test_ranks_that_differ_are_named() -> None:
     odd = replace(card("n1"), options=asdict(VerbsOptions(timeout=16)))
     with pytest.raises(ValueError, match="node n1 has timeout 16, n0 has 14"):
         check_cards(card("n0"), [odd])
+
+
+def test_only_the_card_of_an_absent_device_may_be_without_an_mtu() -> None:
+    absent = DeviceCard("a", "00" * 16, 0, 7, absent="its port is DOWN")
+    card = Card("n", "w", {}, 1 << 12, (absent,), {1: ((0, 0),)})
+    assert Card.from_bytes(card.to_bytes()).devices == (absent,)
+    for mtu, why in ((0, ""), (1, "its port is DOWN")):
+        with pytest.raises(ValueError, match=f"an MTU of {mtu} bytes"):
+            DeviceCard("a", "00" * 16, mtu, 7, absent=why)

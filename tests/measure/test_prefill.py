@@ -118,6 +118,15 @@ def test_a_text_that_comes_out_too_short_or_long_makes_way_for_another() -> None
     assert len({text[:24] for text in prompts}) == len(prompts) > 2 + 6
 
 
+def test_a_density_that_is_wrong_for_short_texts_is_corrected_by_them() -> None:
+    def count(prompt: str) -> int:
+        return len(prompt) // (4 if len(prompt) > 1900 else 8)
+
+    with serving(Script(pieces=1, count=count)) as server:
+        (row,) = measure_prefill(server.api, LIBRARY, (200,), ("real",), 2, 0, 5)
+    assert row.valid
+
+
 def test_a_length_that_no_text_has_is_told_after_a_few() -> None:
     with serving(Script(pieces=1, count=lambda text: min(len(text) // 4, 1100))) as server:
         (row,) = measure_prefill(server.api, LIBRARY, (2000,), ("real",), 1, 0, 5)

@@ -27,7 +27,8 @@ class DeviceCard:
     def __post_init__(self) -> None:
         if len(self.gid) != GID_DIGITS or set(self.gid) - set("0123456789abcdef"):
             raise ValueError(f"an {NAME} with GID {self.gid[:GID_DIGITS]!r}")
-        if self.mtu not in MTUS:
+        # The MTU of a device that carries nothing is not known yet.
+        if self.mtu not in MTUS and not (self.absent and self.mtu == 0):
             raise ValueError(f"an {NAME} with an MTU of {self.mtu} bytes")
         _fits(32, rkey=self.rkey)
 

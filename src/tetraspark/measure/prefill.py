@@ -13,8 +13,11 @@ from tetraspark.measure.window import TEMPLATE_TOKENS
 
 Text = Literal["real", "filler"]
 QUESTION = "\n\nHow does the text above begin?"
-PLACES = 3
-"""How many texts are tried for a length: one of them may have far denser words than the rest."""
+PLACES = 5
+"""How many texts are tried for a length: one of them may have far denser words than the rest.
+
+Each after the first has its size corrected by the one before it.
+"""
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,15 @@ def measure_prefill(
         density = _density(api, makers[text], number, timeout)
         for wanted in sorted(lengths):
             requests = []
+            size = density.characters(wanted)
             for _ in range(repeats + 1):
                 for _ in range(PLACES):
                     number += 1
-                    prompt = makers[text](density.characters(wanted), number) + QUESTION
+                    prompt = makers[text](size, number) + QUESTION
                     trace = ask(api, prompt, 1, timeout=timeout)
                     if trace.error or not length_faults(trace.prompt_tokens, wanted):
                         break
+                    size = max(size * wanted // (trace.prompt_tokens or wanted), 1)
                 requests.append(judge(trace, wanted, text, prompt))
             yield Row(text, wanted, tuple(requests[1:]))
 
