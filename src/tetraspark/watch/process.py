@@ -86,7 +86,8 @@ class WatchProcess:
                 where=str(self._file),
                 seen=f"process {self.pid()} watches this line",
                 wanted="one watch a line",
-                fix="tetraspark status shows what it says; `tetraspark watch --once` looks once",
+                fix="tetraspark status shows what it says; `tetraspark watch --once` looks once; "
+                "its page is at the port that [watch] port gives",
             )
         )
 
