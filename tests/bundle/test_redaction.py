@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets
+from tests.serving import write_site
+from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of
+from tetraspark.line.key_file import CREDENTIAL
+from tetraspark.site.load import load_site
 
 KEY = "s3cr3t/+key=="
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40).map(
@@ -97,3 +100,13 @@ def test_a_key_is_read_whatever_the_mode_of_its_file(tmp_path: Path) -> None:
 
 def test_a_very_short_key_is_taken_out_too() -> None:
     assert Redactor(["k9"]).clean("x k9 y") == "x [hidden] y"
+
+
+def test_in_a_unit_of_the_line_the_key_is_known_by_its_credential(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The site's own file cannot be read there."""
+    file = write_site(tmp_path, "unit", {"port = 30000": 'port = 0\nkey_file = "key"'})
+    (tmp_path / CREDENTIAL).write_text(KEY + "\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert KEY not in redactor_of(load_site(file), {}).clean(f"said {KEY} aloud")

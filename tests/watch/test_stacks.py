@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.serving import eventually
+from tetraspark.bundle.collect import HERE
 from tetraspark.engine.label import RANK, RUN_DIR
 from tetraspark.fleet.program import ask
 from tetraspark.fleet.this_machine import ThisMachine
-from tetraspark.watch.stacks import HERE, Stack, places, read_stacks
+from tetraspark.watch.stacks import Stack, places, read_stacks
 
 PROGRAM = """
 import time

@@ -16,6 +16,15 @@ from tetraspark.fleet.probe import probe
 from tetraspark.line.run import Run
 from tetraspark.site.load import LoadedSite
 
+HERE = "this-machine"
+"""Name of this machine in the bundle of a local line, all of whose ranks are on it."""
+
+
+def nodes_of(loaded: LoadedSite) -> tuple[str, ...]:
+    """Return the names under which a bundle has the line's machines, in rank order."""
+    site = loaded.site
+    return (HERE,) if site.kind == "local" else tuple(node.name for node in site.nodes)
+
 
 @dataclass(frozen=True)
 class Gathered:

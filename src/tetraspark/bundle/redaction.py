@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tetraspark.bundle.encodings import SHORTEST, encodings
+from tetraspark.line.key_file import key_file_of
+from tetraspark.site.load import LoadedSite
 from tetraspark.site.secret import hide, names_secret
 
 HIDDEN = "[hidden]"
@@ -96,3 +98,8 @@ def known_secrets(key_file: Path | None, environ: Mapping[str, str]) -> tuple[st
             text = ""
         found += [text, *text.split()]
     return tuple(dict.fromkeys(one for one in found if one))
+
+
+def redactor_of(loaded: LoadedSite, environ: Mapping[str, str]) -> Redactor:
+    """Return the redactor of a line's texts, which knows its key and the environment's secrets."""
+    return Redactor(known_secrets(key_file_of(loaded), environ))

@@ -13,6 +13,7 @@ from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
+from tetraspark.fleet.this_machine import HERE
 from tetraspark.images.package import read_package
 from tetraspark.measure.about import now
 from tetraspark.measure.qualification.receipt import (
@@ -111,7 +112,7 @@ def _qualify(loaded: LoadedSite, steps: tuple[Step, ...], quick: bool, folder: P
 
 def _versions(loaded: LoadedSite) -> tuple[Versions, ...]:
     if loaded.site.kind == "local":
-        return (versions_here("localhost"),)
+        return (versions_here(HERE),)
     with SshRunner(logins(loaded)) as runner, err.status("looking at the nodes"):
         return versions_of(runner, tuple(node.name for node in loaded.site.nodes))
 

@@ -8,11 +8,10 @@ from tetraspark.cli.output import print_problems
 from tetraspark.errors import Problem, TetrasparkError
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.meminfo import read_meminfo
-from tetraspark.fleet.this_machine import ThisMachine
+from tetraspark.fleet.this_machine import HERE, ThisMachine
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.run import Run
 from tetraspark.line.serve import Served
-from tetraspark.receipts.look import HERE
 from tetraspark.receipts.store import ReceiptStore
 from tetraspark.receipts.take import take_receipt
 

@@ -14,8 +14,8 @@ import typer
 from rich.table import Table
 
 from tetraspark.bundle.archive import Index, pack, write_new
-from tetraspark.bundle.collect import Gathered, gather
-from tetraspark.bundle.redaction import Redactor, known_secrets
+from tetraspark.bundle.collect import Gathered, gather, nodes_of
+from tetraspark.bundle.redaction import redactor_of
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
@@ -27,7 +27,6 @@ from tetraspark.line.run import RunStore
 from tetraspark.site.load import LoadedSite, load_site
 
 STATUS_SECONDS = 60
-HERE = "this-machine"
 
 
 def support_bundle(
@@ -46,9 +45,7 @@ def support_bundle(
         raise UsageError(Problem(str(path), "the file exists", "a new file", fix))
     with err.status("looking at this machine and every node"):
         found = _gather(loaded)
-    key_file = loaded.site.api.key_file
-    key = None if key_file is None else loaded.resolve(key_file, "api.key_file")
-    redactor = Redactor(known_secrets(key, os.environ))
+    redactor = redactor_of(loaded, os.environ)
     data, index = pack(
         loaded.site.name, found.sources, found.missing, found.findings, redactor, made_at
     )
@@ -59,11 +56,10 @@ def support_bundle(
 def _gather(loaded: LoadedSite) -> Gathered:
     run = RunStore(loaded.site.name).latest()
     local = loaded.site.kind == "local"
-    nodes = (HERE,) if local else tuple(node.name for node in loaded.site.nodes)
     opened: AbstractContextManager[NodeRunner]
     opened = nullcontext(ThisMachine()) if local else SshRunner(logins(loaded))
     with opened as runner:
-        return gather(loaded, run, runner, nodes, lambda: _status(loaded.path))
+        return gather(loaded, run, runner, nodes_of(loaded), lambda: _status(loaded.path))
 
 
 def _status(site: Path) -> str:

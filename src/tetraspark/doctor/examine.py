@@ -23,10 +23,8 @@ from tetraspark.fleet.facts import Facts, Wanted
 from tetraspark.fleet.inside.look import look
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.probe import probe_all
+from tetraspark.fleet.this_machine import HERE
 from tetraspark.site.load import LoadedSite
-
-HERE = "localhost"
-"""Name of this machine in the report of a local line, all of whose ranks are on it."""
 
 
 def examine(

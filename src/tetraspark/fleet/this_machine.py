@@ -7,6 +7,9 @@ from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.children import Children
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
 
+HERE = "localhost"
+"""Name of this machine as the one node of a local line, all of whose ranks are on it."""
+
 
 class ThisMachine:
     """A NodeRunner for which every node is this machine."""

@@ -9,6 +9,7 @@ from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.container import container_name
 from tetraspark.fleet.facts import Facts, Wanted
 from tetraspark.fleet.probe import probe_all
+from tetraspark.fleet.this_machine import HERE
 from tetraspark.images.built import parse_inspect
 from tetraspark.measure.qualification.versions import WANTED as VERSIONS
 from tetraspark.measure.qualification.versions import Versions, read_versions
@@ -17,8 +18,6 @@ from tetraspark.site.load import LoadedSite
 from tetraspark.weights.folder import READ, escaped, folder_of, within
 from tetraspark.weights.place import place_of
 
-HERE = "localhost"
-"""Name of this machine in the receipt of a local line, all of whose ranks are on it."""
 RUNNING = "image of the container"
 TAGGED = "image of the tag"
 

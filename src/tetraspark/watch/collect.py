@@ -4,19 +4,18 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tetraspark.bundle.archive import pack
-from tetraspark.bundle.collect import gather
-from tetraspark.bundle.redaction import Redactor, known_secrets
+from tetraspark.bundle.collect import gather, nodes_of
+from tetraspark.bundle.redaction import redactor_of
 from tetraspark.bundle.source import Missing, Source
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.line.run import Run
 from tetraspark.site.load import LoadedSite
 from tetraspark.watch.observation import Observation
-from tetraspark.watch.stacks import HERE, gather_stacks, places
+from tetraspark.watch.stacks import gather_stacks, places
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,10 @@ def collect(
         missing = [Missing(f"watch/stacks of {node}", why) for node, why in failed.items()]
         if not metrics:
             missing.append(Missing("watch/metrics.txt", "the engine's /metrics gave no answer"))
-        redactor = _redactor(loaded)
+        redactor = redactor_of(loaded, os.environ)
         for name, text in texts.items():
             (folder / name).write_text(redactor.clean(text), encoding="utf-8")
-        found = gather(loaded, run, nodes, _names(loaded), lambda: told)
+        found = gather(loaded, run, nodes, nodes_of(loaded), lambda: told)
         data, _ = pack(
             loaded.site.name,
             [*found.sources, *sources],
@@ -67,18 +66,6 @@ def collect(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return Evidence(folder, places(stacks))
-
-
-def _redactor(loaded: LoadedSite) -> Redactor:
-    key = loaded.site.api.key_file
-    file = None if key is None else loaded.resolve(key, "api.key_file")
-    return Redactor(known_secrets(file, os.environ))
-
-
-def _names(loaded: LoadedSite) -> Sequence[str]:
-    if loaded.site.kind == "local":
-        return (HERE,)
-    return [node.name for node in loaded.site.nodes]
 
 
 def _new_folder(run_dir: Path) -> Path:

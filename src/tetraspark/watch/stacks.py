@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from tetraspark.bundle.collect import HERE
 from tetraspark.errors import RunError
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.container import container_name
@@ -14,7 +15,6 @@ from tetraspark.line.docker_run import RUN_MOUNT
 from tetraspark.line.run import Run
 
 SECONDS = 60.0
-HERE = "this-machine"
 SCHEDULER = "sglang::scheduler"
 FRAMES = 3
 _FRAME = re.compile(r'^  File "(?:.*/)?([^"/]+)", line (\d+) in (.+)$', re.MULTILINE)
