@@ -4,6 +4,8 @@ Runs what docs/operations.md says of it.
 """
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +14,10 @@ from typing import Any
 import pytest
 
 from tests.line.conftest import KEY, LIMIT
+from tests.line.faults import roots, survivors_words
 from tests.line.test_operations_page import block_of, run_block
-from tests.serving import Command, files_with
+from tests.serving import Command, eventually, files_with
+from tetraspark.fleet.process import labelled
 from tetraspark.receipts.changes import changes
 from tetraspark.receipts.store import ReceiptStore
 
@@ -66,6 +70,17 @@ def test_what_keeps_it_writes_the_recorded_site(
     assert file == str(line.site)
     done = line.run(*words.split()[1:-3], "--site-text")
     assert f"max_reduce_bytes = {LIMIT}" in done.stdout
+
+
+def test_survivors_of_a_rank_killed_between_two_requests_name_it(
+    line: Command, served: Any, again: subprocess.CompletedProcess[str]
+) -> None:
+    victim = next(one for one in labelled(state(line)) if one.name == "sglang::scheduler_TP3")
+    os.kill(victim.pid, signal.SIGKILL)
+    assert eventually(lambda: set(survivors_words(line, dead=3)) == {0, 1, 2}, 30)
+    (root,) = roots(survivors_words(line, dead=3))
+    assert root.startswith("dead: rank 3, seen by rank ")
+    assert line.json("status")["reason"].startswith("rank 3 (node3)")
 
 
 def state(line: Command) -> Path:

@@ -5,6 +5,7 @@ on its size and dtype alone, so all ranks route alike.
 """
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -123,6 +124,13 @@ class Communicator:
         """Check the group before a step's results are used; raises CollectiveError."""
         copied = getattr(result, "copy_done", None)
         self.group.check(self.settings.late_limit_s, None if copied is None else copied.query)
+
+    def look_for_cause(self, seconds: float) -> None:
+        """Raise CollectiveError if the group is found to have failed within that time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.group.check(0.0)
+            time.sleep(self.settings.notice_s)
 
     def state(self) -> dict[str, Any]:
         """Return the group's state and what was routed, JSON-able."""

@@ -72,6 +72,12 @@ HOOKS = (
         "AFTER",
         "after_sequence_lengths",
     ),
+    _scheduler(
+        "managers.scheduler.Scheduler.run_event_loop",
+        "7966bc22c946f6eec0320d4de989746e6f775374bc452dbd9e88c385657c8db7",
+        "AROUND",
+        "around_event_loop",
+    ),
     _server(
         "entrypoints.http_server._setup_and_run_http_server",
         "7b68d6a8a80953ba57fd92707fc63446d5fab2575c80177e8227f46905e120a8",

@@ -6,13 +6,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tetraspark.collectives.failure import BuildError, RefusedError
+from tetraspark.collectives.failure import BuildError, CollectiveError, RefusedError
 from tetraspark.engine import guard_scheduler, receipts
 from tetraspark.engine.communicator import Communicator, open_communicator
 from tetraspark.engine.hooks import hooks_of
 from tetraspark.engine.label import RUN_DIR
 from tetraspark.engine.plugin import on_cuda
 from tetraspark.engine.progress import progress_path, write_in_background
+
+# The kernel closes a process's connections before it says that the process is gone.
+CAUSE_SECONDS = 2.0
 
 communicator: Communicator | None = None
 _first_all_reduce = True
@@ -117,6 +120,22 @@ def before_grammar(processor: Any, result: Any, *args: Any, **kwargs: Any) -> No
     """BEFORE `advance_grammar_fsm`, which may read results before they are processed."""
     if communicator is not None:
         communicator.check(result)
+
+
+def around_event_loop(original: Callable[[Any], None], scheduler: Any) -> None:
+    """AROUND `Scheduler.run_event_loop`: an error of the engine may be a dead rank's doing.
+
+    Between two steps the ranks share requests through the engine's own group, which says only
+    that a connection was closed. Raises CollectiveError, with the rank that all name, in its place.
+    """
+    try:
+        original(scheduler)
+    except CollectiveError:
+        raise
+    except Exception:
+        if communicator is not None:
+            communicator.look_for_cause(CAUSE_SECONDS)
+        raise
 
 
 def after_sequence_lengths(result: None, *args: Any, **kwargs: Any) -> None:
