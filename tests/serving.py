@@ -37,7 +37,8 @@ def write_site(
 ) -> Path:
     """Write a local site on a free port; `replace` swaps text of the example.
 
-    Nothing watches the line unless `watch`, the text of its section, says so.
+    Nothing watches the line unless `watch`, the text of its section, says so; then its page is
+    on a free port.
     """
     text = of_ranks((ROOT / "sites" / "local.toml").read_text(), ranks)
     swaps = {
@@ -49,7 +50,7 @@ def write_site(
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
         text = text.replace(old, new)
     file = folder / f"{name}.toml"
-    file.write_text(f"{text}\n[watch]\n{watch}\n")
+    file.write_text(f"{text}\n[watch]\n{watch}\nport = 0\n")
     return file
 
 

@@ -16,7 +16,7 @@ from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import labelled
 
 pytestmark = pytest.mark.engine
-PORT = "30000"
+PORT, PAGE_PORT = "30000", "9400"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,7 +33,7 @@ class Clone:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "clone"
         self.state = folder / "state"
-        self.port = str(free_ports(1)[0])
+        self.port, self.page_port = map(str, free_ports(2))
         listed = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"],
             cwd=ROOT,
@@ -47,6 +47,7 @@ class Clone:
                 shutil.copy2(ROOT / name, self.root / name)
         site = self.root / "sites" / "local.toml"
         text = site.read_text().replace(PORT, self.port)
+        text += f"\n[watch]\nport = {self.page_port}\n"
         site.write_text(text)
         # What a start costs shows with two ranks too, in half the time.
         site.with_name("two.toml").write_text(of_ranks(text, 2))
@@ -56,8 +57,8 @@ class Clone:
         (own / "borrowed.pth").write_text(f"{packages}\n")
 
     def run(self, kind: str, code: str) -> subprocess.CompletedProcess[str]:
-        """Run a block of the page as its reader would, with the port of this copy."""
-        text = code.replace(PORT, self.port)
+        """Run a block of the page as its reader would, with the ports of this copy."""
+        text = code.replace(PORT, self.port).replace(PAGE_PORT, self.page_port)
         shell = ["bash", "-euc", text]
         argv = shell if kind == "sh" else [str(self.root / ".venv/bin/python"), "-c", text]
         env = without_make() | {
@@ -90,11 +91,13 @@ SAYS = {
     "make serve": [
         "ready: tiny at http://127.0.0.1:",
         "answered: '42'",
+        "page:     http://127.0.0.1:",
         "set-up: tetraspark: done",
     ],
-    "curl": ['"completion_tokens":16', "Hello! I am a tiny model"],
+    "completions": ['"completion_tokens":16', "Hello! I am a tiny model"],
     "openai": ["Hello! I am a tiny model"],
     "tetraspark status\n": ["ready - every rank", "CHAT.STREAM", "--node-rank", "TP2"],
+    "healthz": ["ready: every rank is up", 'tetraspark_line_state{state="ready"} 1.0'],
     "kill -KILL": ["rank 2 (node2)", "exit code 1"],
     "make stop": ["line local: "],
     "--replace": ["ready: tiny", "stopped 4 ranks"],

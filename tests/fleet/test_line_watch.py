@@ -21,6 +21,7 @@ interval_seconds = 1.0
 canary_seconds = 5.0
 canary_deadline_seconds = 2.0
 stall_seconds = 5.0
+port = 0
 """
 NODES = [f"node{number}" for number in range(1, 5)]
 
@@ -34,6 +35,7 @@ def line(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iter
         made = FleetLine(running_fleet, tmp_path_factory.mktemp("watch") / "line", "line", **swaps)
         served = made.run("serve")
         assert served.returncode == 0, served.stderr
+        assert "page:     http://127.0.0.1:" in served.stdout
         yield made
         made.run("stop")
         running_fleet.heal()

@@ -35,7 +35,9 @@ def test_serve_leaves_a_watch_that_says_ready(line: Command, served: Any) -> Non
     assert eventually(lambda: watched(line)["state"] == "ready", LONG)
     assert watched(line)["reason"] == "every rank is up, the canary answered"
     log = root(line) / served["run"] / "watch.log"
-    assert json.loads(log.read_text().splitlines()[0])["run"] == served["run"]
+    page, said, *_ = log.read_text().splitlines()
+    assert page == f"status page: {served['page']}"
+    assert json.loads(said)["run"] == served["run"]
 
 
 def test_the_engine_tells_its_counters_without_a_key(line: Command, served: Any) -> None:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -100,6 +101,19 @@ def test_the_key_is_in_no_argv_environment_log_plan_or_state(line: Command, serv
     with openai.OpenAI(base_url=served["url"], api_key=KEY) as client:
         info = client.get("/../server_info", cast_to=object)
     assert KEY not in str(info)
+
+
+def test_the_page_and_the_metrics_are_served_and_hold_no_key(served: Any) -> None:
+    def shown() -> str:
+        return httpx.get(served["page"], trust_env=False).text
+
+    assert eventually(lambda: "every rank is up, the canary answered" in shown(), 30)
+    texts = {
+        name: httpx.get(served["page"] + name, trust_env=False).text
+        for name in ("", "metrics", "state.json", "healthz")
+    }
+    assert 'tetraspark_line_state{state="ready"} 1.0' in texts["metrics"]
+    assert [name for name, text in texts.items() if KEY in text] == []
 
 
 def test_every_rank_has_proven_itself(line: Command, served: Any) -> None:

@@ -1,4 +1,4 @@
-"""A fall-back that has nothing to fall back from is refused where it is written."""
+"""A fall-back that has nothing to fall back from, and a port of two, are refused where written."""
 
 from pathlib import Path
 
@@ -28,3 +28,14 @@ def test_a_restart_without_a_transport_needs_one() -> None:
         (problem,) = caught.value.problems
         assert problem.fix == 'set on_wedge = "restart-once"'
         assert problem.where.endswith(f":{text.count(chr(10)) + 3}")
+
+
+def test_the_page_has_a_port_of_its_own() -> None:
+    local = (SITES / "local.toml").read_text()
+    load(local + "\n[watch]\nport = 30001\n")
+    with pytest.raises(UsageError, match="which \\[api\\] has as well") as caught:
+        load(local + "\n[watch]\nport = 30000\n")
+    (problem,) = caught.value.problems
+    assert problem.where.endswith(f":{local.count(chr(10)) + 3}")
+    free = local.replace("port = 30000", "port = 0")
+    load(free + "\n[watch]\nport = 0\n")

@@ -63,7 +63,7 @@ class StoodIn:
             f"[engine]\ntp = 2\nkv_tokens = 4096\n[api]\nport = {self.port}\n"
             "[deadlines]\nstop_seconds = 1\n"
             "[watch]\ninterval_seconds = 0.2\ncanary_seconds = 60.0\nstall_seconds = 30.0\n"
-            f"canary_deadline_seconds = 0.3\n{watch}\n"
+            f"canary_deadline_seconds = 0.3\nport = 0\n{watch}\n"
         )
         self.loaded = load_site(self.site)
         self.state = state or folder / "state"

@@ -8,12 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.serving import COMMAND, eventually
 from tests.watch.stood_in import NAME, StoodIn
 from tetraspark.errors import RunError
 from tetraspark.watch.process import WatchProcess
+from tetraspark.watch.record import Page
 from tetraspark.watch.told import told_of
 
 
@@ -39,7 +41,7 @@ def started(line: StoodIn, log: Path) -> int:
     """Start a watch in the background and wait until it has said something."""
     process = WatchProcess(line.store.root)
     process.start(line.site, log)
-    assert eventually(lambda: process.pid() is not None and log.read_text() != "", 60)
+    assert eventually(lambda: process.pid() is not None and '"state"' in log.read_text(), 60)
     pid = process.pid()
     assert pid is not None
     return pid
@@ -66,18 +68,49 @@ def test_once_looks_and_leaves_no_trace(line: StoodIn) -> None:
 
 
 @pytest.mark.usefixtures("env")
-def test_a_port_that_is_taken_ends_no_watch_in_the_background(line: StoodIn) -> None:
+def test_a_port_that_is_taken_ends_a_watch_that_was_told_to_take_it(line: StoodIn) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        words = ("--port", str(taken.getsockname()[1]))
-        refused = tetraspark(line, "watch", *words)
+        port = str(taken.getsockname()[1])
+        refused = tetraspark(line, "watch", "--port", port)
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert f"127.0.0.1:{words[1]}" in refused.stderr
-        argv = [str(COMMAND), "watch", "--site", str(line.site), "--until-stopped", *words]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as goes_on:
-            assert goes_on.stdout is not None
-            assert json.loads(goes_on.stdout.readline())["state"] == "ready"
-            goes_on.terminate()
-            assert words[1].encode() in goes_on.communicate(timeout=300)[1]
+        assert f"127.0.0.1:{port}" in refused.stderr
+
+
+@pytest.mark.usefixtures("env")
+def test_a_port_of_the_site_that_is_taken_is_told_and_the_line_is_watched(
+    line: StoodIn, tmp_path: Path
+) -> None:
+    process, free = WatchProcess(line.store.root), line.site.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line.site.write_text(free.replace("\nport = 0\n", f"\nport = {port}\n"))
+        page = process.start(line.site, tmp_path / "watch.log")
+        line.site.write_text(free)
+        assert page.url is None and page.problem is not None
+        assert f"127.0.0.1:{port}" in page.problem
+        assert f"no page: {page.problem}" in tetraspark(line, "status").stdout
+        assert eventually(lambda: told_of(line.store.root)["state"] == "ready", 60)
+    process.end()
+    assert told_of(line.store.root)["page"] is None
+
+
+@pytest.mark.usefixtures("env")
+def test_a_site_without_a_page_has_none(line: StoodIn, tmp_path: Path) -> None:
+    process, text = WatchProcess(line.store.root), line.site.read_text()
+    line.site.write_text(text.replace("\nport = 0\n", "\npage = false\n"))
+    assert process.start(line.site, tmp_path / "watch.log") == Page()
+    line.site.write_text(text)
+    status = tetraspark(line, "status").stdout
+    assert f"watch: process {process.pid()}" in status and "page" not in status
+    process.end()
+
+
+def test_a_watch_that_does_not_come_up_is_told(
+    line: StoodIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tetraspark.watch.process.START_SECONDS", 0.5)
+    with pytest.raises(RunError, match=r"has not come up in 0\.5 s"):
+        WatchProcess(line.store.root).start(tmp_path / "none.toml", tmp_path / "watch.log")
 
 
 @pytest.mark.usefixtures("env")
@@ -85,10 +118,14 @@ def test_a_watch_in_the_background_says_lines_of_json_and_status_shows_it(
     line: StoodIn, tmp_path: Path
 ) -> None:
     pid = started(line, tmp_path / "watch.log")
-    said = json.loads((tmp_path / "watch.log").read_text().splitlines()[0])
+    page, line_of_json, *_ = (tmp_path / "watch.log").read_text().splitlines()
+    said = json.loads(line_of_json)
     assert (said["state"], said["reason"]) == ("ready", "every rank is up, the canary answered")
     told = json.loads(tetraspark(line, "status", "--json").stdout)["watch"]
     assert (told["pid"], told["state"], told["acts"]) == (pid, "ready", [])
+    assert page == f"status page: {told['page']['url']}"
+    health = httpx.get(told["page"]["url"] + "healthz", trust_env=False)
+    assert (health.status_code, health.text[:6]) == (200, "ready:")
     again = tetraspark(line, "watch")
     assert again.returncode == 1
     assert f"process {pid} watches this line" in again.stderr

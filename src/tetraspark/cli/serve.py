@@ -14,7 +14,7 @@ from tetraspark.cli.output import err, out, print_json, print_news, print_proble
 from tetraspark.cli.plan import print_plan
 from tetraspark.cli.receipt_taker import ReceiptTaker
 from tetraspark.doctor.choice import listed
-from tetraspark.errors import Problem, UsageError
+from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.fleet_preflight import DESPITE
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.make_plan import make_plan
@@ -24,7 +24,7 @@ from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
 from tetraspark.line.units import WATCHED_BY
 from tetraspark.watch.process import WatchProcess
-from tetraspark.watch.record import STARTED_BY_WATCH, Record
+from tetraspark.watch.record import STARTED_BY_WATCH, Page, Record
 
 NEWS_SECONDS = 10
 
@@ -70,10 +70,11 @@ def _without_transport(line: OpenLine) -> OpenLine:
     return replace_fields(line, loaded=replace_fields(line.loaded, site=site))
 
 
-def _watched_from_now(line: OpenLine, served: Served) -> None:
+def _watched_from_now(line: OpenLine, run: str) -> Page:
     """Start the watch beside the line, unless the site has none or a unit of its own watches.
 
-    Whoever serves by hand has seen what a watch did before, and it may do that again.
+    Whoever serves by hand has seen what a watch did before, and it may do that again. Returns
+    where its page is; a line that serves is not given up for its watch.
     """
     if STARTED_BY_WATCH not in os.environ:
         Record(line.store.root).served_by_hand()
@@ -81,7 +82,12 @@ def _watched_from_now(line: OpenLine, served: Served) -> None:
     if not line.loaded.site.watch.enabled:
         process.end()
     elif WATCHED_BY not in os.environ:
-        process.start(line.loaded.path, line.store.root / served.run / "watch.log")
+        try:
+            with err.status("starting the watch"):
+                return process.start(line.loaded.path, line.store.root / run / "watch.log")
+        except RunError as error:
+            print_problems(error.problems, "warning", "yellow")
+    return Page()
 
 
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
@@ -133,8 +139,10 @@ def start_line(
         err.print("interrupted: every rank of this start has been stopped")
         raise typer.Exit(130) from None
     receipt.keep(served)
-    _watched_from_now(line, served)
-    return served
+    page = _watched_from_now(line, served.run)
+    if page.problem is not None:
+        err.print(f"[yellow]warning[/]: no status page: {escape(page.problem)}")
+    return replace_fields(served, page=page.url)
 
 
 def _observer(spinner: Spinner) -> Callable[[Progress], None]:
@@ -162,4 +170,6 @@ def print_served(served: Served, prompt: str, site: str) -> None:
     out.print(f"  took:     {sum(served.seconds.values()):.0f} s ({phases})", markup=False)
     out.print(f"  asked:    {prompt}", markup=False)
     out.print(f"  answered: {served.answer.text!r}", markup=False)
+    if served.page is not None:
+        out.print(f"  page:     {served.page}", markup=False)
     out.print(f"  stop it:  tetraspark stop --site {site}", markup=False)

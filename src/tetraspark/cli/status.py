@@ -57,6 +57,7 @@ def watch_line(said: dict[str, Any]) -> str:
     else:
         text = f"watch: process {said['pid']}"
         text += ", quiet while a suite measures" if said["quiet"] else ""
+        text += _page(said["page"] or {})
     if said["state"] is not None:
         ago = max(0.0, time.time() - said["at"])
         text += f"; said {said['state']} {ago:.0f} s ago: {said['reason']}"
@@ -64,6 +65,12 @@ def watch_line(said: dict[str, Any]) -> str:
         text += f"\nwatch, run {one['run']}: {one['reason']}; done: {one['done']}, {one['why']}"
         text += f"; evidence: {one['folder']}"
     return shown(text)
+
+
+def _page(page: dict[str, Any]) -> str:
+    if page.get("url"):
+        return f", page {page['url']}"
+    return f", no page: {page['problem']}" if page.get("problem") else ""
 
 
 def _key(line: OpenLine) -> str | None:

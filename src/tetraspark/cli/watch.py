@@ -5,7 +5,7 @@ import json as jsonlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,8 +19,12 @@ from tetraspark.watch.board import Board
 from tetraspark.watch.observation import Observation
 from tetraspark.watch.observer import Observer
 from tetraspark.watch.process import WatchProcess
+from tetraspark.watch.record import Page, Record
 from tetraspark.watch.watch import Watch
 from tetraspark.watch.watched import Watched
+
+if TYPE_CHECKING:
+    from tetraspark.watch.http import Server
 
 LOOPBACK = "127.0.0.1"
 
@@ -36,7 +40,7 @@ def watch(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65_535, help="Serve the status page here."),
+        typer.Option("--port", min=0, max=65_535, help="Of the status page; else the site's."),
     ] = None,
     until_stopped: Annotated[
         bool, typer.Option("--until-stopped", help="End when somebody stops the line.")
@@ -81,11 +85,10 @@ def _watch(
     board = Board()
     live = err.is_terminal and not plain
     made = Watch(_watched(line), board, (lambda found: None) if live else _say, interval)
-    wanted = line.loaded.site.watch.port if port is None else port
     stale_after = made.limits.longest_step
     with (
         WatchProcess(line.store.root).held(),
-        _page(board, wanted, stale_after, needed=not until_stopped),
+        _page(line, board, port, stale_after),
         WatchView(board).shown() if live else contextlib.nullcontext(),
         contextlib.suppress(KeyboardInterrupt),
     ):
@@ -94,14 +97,26 @@ def _watch(
 
 
 @contextlib.contextmanager
-def _page(board: Board, port: int | None, stale_after: float, needed: bool) -> Iterator[None]:
-    """Serve the status page meanwhile, where a port is given.
-
-    A port that is taken ends a watch that somebody waits for, and not one in the background.
-    """
-    if port is None:
+def _page(line: OpenLine, board: Board, port: int | None, stale_after: float) -> Iterator[None]:
+    """Serve the status page meanwhile, at `port` or as the site says, and record where."""
+    settings = line.loaded.site.watch
+    page, server = Page(), None
+    if port is not None or settings.page:
+        wanted = settings.port if port is None else port
+        page, server = _serve_page(board, wanted, stale_after, needed=port is not None)
+    with contextlib.suppress(OSError):  # A full disk keeps nobody from looking on.
+        Record(line.store.root).show(page)
+    try:
         yield
-        return
+    finally:
+        if server is not None:
+            server.close()
+
+
+def _serve_page(
+    board: Board, port: int, stale_after: float, needed: bool
+) -> tuple[Page, "Server | None"]:
+    """A port that is taken ends a watch that needs it; any other goes on without a page."""
     from tetraspark.watch.http import serve_page  # Here, or every command would load it.
 
     try:
@@ -110,13 +125,10 @@ def _page(board: Board, port: int | None, stale_after: float, needed: bool) -> I
         if needed:
             raise
         print_problems(error.problems, "warning", "yellow")
-        yield
-        return
-    err.print(f"status page: http://{LOOPBACK}:{server.port}/", markup=False)
-    try:
-        yield
-    finally:
-        server.close()
+        return Page(problem="; ".join(f"{one.where}: {one.seen}" for one in error.problems)), None
+    url = f"http://{LOOPBACK}:{server.port}/"
+    err.print(f"status page: {url}", markup=False)
+    return Page(url), server
 
 
 def _say(found: Observation) -> None:

@@ -23,13 +23,17 @@ from tetraspark.site.load import LoadedSite
 
 @dataclass(frozen=True)
 class Served:
-    """A line that is ready: its run, its address, what it said, and the seconds of each phase."""
+    """A line that is ready: its run, its address, what it said, and the seconds of each phase.
+
+    `page` is where its watch shows it; None without one.
+    """
 
     run: str
     url: str
     model: str
     answer: Answer
     seconds: Mapping[Phase, float]
+    page: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields, for `--json`."""

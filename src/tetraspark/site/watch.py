@@ -32,13 +32,15 @@ class Watch(Section):
     stall_seconds: float = Field(
         default=120.0, ge=1, le=3600, description="without any progress for so long, it is a wedge"
     )
-    port: int | None = Field(
-        default=None, ge=0, le=65_535, description="loopback port of the watch's page; 0 a free one"
+    page: bool = Field(default=True, description="the watch serves its page and its metrics")
+    port: int = Field(
+        default=9400, ge=0, le=65_535, description="loopback port of the page; 0 a free one"
     )
 
 
 def watch_findings(document: Document) -> Iterator[Finding]:
-    """Find a fall-back that has nothing to fall back from."""
+    """Find a page on the API's port, and a fall-back that has nothing to fall back from."""
+    yield from _ports(document)
     if table_at(document, "watch").get("on_wedge") != "restart-without-transport":
         return
     if table_at(document, "collectives").get("transport", "off") == "off":
@@ -46,3 +48,10 @@ def watch_findings(document: Document) -> Iterator[Finding]:
         seen = 'on_wedge = "restart-without-transport" without a transport in [collectives]'
         fix = 'set on_wedge = "restart-once"'
         yield Finding(path, seen, "a transport that a restart can leave out", fix)
+
+
+def _ports(document: Document) -> Iterator[Finding]:
+    port = table_at(document, "watch").get("port")
+    if port and port == table_at(document, "api").get("port"):
+        seen, wanted = f"port = {port}, which [api] has as well", "a port of its own"
+        yield Finding(("watch", "port"), seen, wanted, "set another port, or 0 for a free one")

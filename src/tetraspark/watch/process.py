@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tetraspark.errors import Problem, RunError
+from tetraspark.watch.record import Page, Record
 
 PROGRAM = "from tetraspark.cli.main import run; run()"
 END_SECONDS = 15.0
+START_SECONDS = 30.0
 
 
 class WatchProcess:
@@ -68,9 +70,14 @@ class WatchProcess:
                 time.sleep(0.05)
         return True
 
-    def start(self, site: Path, log: Path) -> None:
-        """Start a watch in the background, in the place of one that is at work."""
+    def start(self, site: Path, log: Path) -> Page:
+        """Start a watch in the background, in the place of one that is at work.
+
+        Returns where its page is. Raises RunError when it has not come up in time.
+        """
         self.end()
+        record = Record(self._root)
+        record.hide_page()
         with log.open("ab") as file:
             subprocess.run(
                 ["setsid", "--fork", *command("watch", site, "--until-stopped")],
@@ -79,6 +86,22 @@ class WatchProcess:
                 stderr=file,
                 check=True,
             )
+        deadline = time.monotonic() + START_SECONDS
+        while (page := record.page()) is None:
+            if time.monotonic() > deadline:
+                raise self._not_up(log)
+            time.sleep(0.05)
+        return page
+
+    def _not_up(self, log: Path) -> RunError:
+        return RunError(
+            Problem(
+                where=str(log),
+                seen=f"the watch has not come up in {START_SECONDS:g} s",
+                wanted="a watch beside the line",
+                fix=f"tail {log}; `tetraspark watch` is one in the foreground",
+            )
+        )
 
     def _taken(self) -> RunError:
         return RunError(
@@ -86,8 +109,8 @@ class WatchProcess:
                 where=str(self._file),
                 seen=f"process {self.pid()} watches this line",
                 wanted="one watch a line",
-                fix="tetraspark status shows what it says; `tetraspark watch --once` looks once; "
-                "its page is at the port that [watch] port gives",
+                fix="tetraspark status shows what it says and where its page is; "
+                "`tetraspark watch --once` looks once",
             )
         )
 

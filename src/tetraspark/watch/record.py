@@ -36,12 +36,21 @@ class Act:
     places: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Page:
+    """Where a watch serves its page, or why it serves none; neither, where none was asked for."""
+
+    url: str | None = None
+    problem: str | None = None
+
+
 class Record:
     """The files of a line's watch, in the line's folder."""
 
     def __init__(self, root: Path) -> None:
         self._said = root / "watch.json"
         self._acts = root / "watch-acts.json"
+        self._page = root / "watch-page.json"
 
     def said(self) -> dict[str, Any] | None:
         """Return what a watch last said, or None."""
@@ -52,6 +61,19 @@ class Record:
         # The course of the rate is for those who follow it, not for a file renewed at each look.
         told = {name: value for name, value in observation.as_dict().items() if name != "history"}
         write_atomically(self._said, {"pid": pid, **told})
+
+    def show(self, page: Page) -> None:
+        """Keep where the watch that is at work serves its page. Raises OSError."""
+        write_atomically(self._page, asdict(page))
+
+    def page(self) -> Page | None:
+        """Return where the last watch served its page; None before it has come that far."""
+        found = _read(self._page)
+        return None if found is None else Page(found.get("url"), found.get("problem"))
+
+    def hide_page(self) -> None:
+        """Forget where a watch that has ended served its page."""
+        self._page.unlink(missing_ok=True)
 
     def acts(self) -> list[dict[str, Any]]:
         """Return what watches have done since the line was last served by hand, oldest first."""
