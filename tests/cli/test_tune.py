@@ -137,7 +137,7 @@ def test_the_commands_of_the_page(line: Command, report: Any) -> None:
     [
         ("--max 8K", "2 sizes"),
         ("--min 3K", "a power of two"),
-        ("--device cuda", "--device"),
+        ("--device cuda", "0 GPUs for 2 ranks"),
         ("--svg /nowhere/x.svg", "another --svg"),
     ],
 )

@@ -88,8 +88,8 @@ class Bench:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Our contestants: an all-reduce has two ways. Kernels have one so far."""
-        return OWN if self.op == "all_reduce" and self.device == "cpu" else (OURS,)
+        """Our contestants: an all-reduce has two ways."""
+        return OWN if self.op == "all_reduce" else (OURS,)
 
     def _unit(self) -> int:
         """Return the bytes that a whole must be a multiple of: equal parts of whole units."""

@@ -48,7 +48,7 @@ class Rank:
         settings = Settings(
             max_reduce_bytes=bench.largest if bench.op == "all_reduce" else 1 << 12,
             max_gather_bytes=bench.share(bench.largest) if gathers else 1 << 12,
-            max_two_shot_bytes=0 if gathers or bench.device == "cuda" else bench.largest,
+            max_two_shot_bytes=0 if gathers else bench.largest,
             lanes=bench.lanes,
             delivery=bench.delivery,
             late_limit_s=LIMIT_S,

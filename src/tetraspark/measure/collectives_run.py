@@ -18,14 +18,18 @@ RANK = (sys.executable, "-m", "tetraspark.measure.collectives_rank")
 
 @dataclass(frozen=True)
 class Run:
-    """One start of the processes: the rival in them, and what it needs in the environment."""
+    """One start of the processes: the rival in them, and what it needs in the environment.
+
+    None: a variable that must not be set there.
+    """
 
     rival: str
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str | None], ...] = ()
 
 
-# NCCL reads NCCL_P2P_DISABLE once, so its two ways are two starts; they alternate.
-CUDA_RUNS = (Run("nccl"), Run("nccl-p2p-off", (("NCCL_P2P_DISABLE", "1"),))) * 2
+P2P = "NCCL_P2P_DISABLE"
+# NCCL reads it once, so its two ways are two starts; they alternate.
+CUDA_RUNS = (Run("nccl", ((P2P, None),)), Run("nccl-p2p-off", ((P2P, "1"),))) * 2
 
 
 def measure(bench: Bench) -> Report:
@@ -83,10 +87,6 @@ def require(bench: Bench) -> None:
     if find_spec("torch") is None:
         fix = "pip install 'tetraspark[engine]'"
         raise UsageError(Problem(sys.executable, "no torch", "torch, for its collectives", fix))
-    if bench.device == "cuda" and bench.op == "reduce_scatter":
-        raise UsageError(
-            Problem("--device cuda", "--op reduce_scatter", "all_reduce or all_gather: no kernel")
-        )
     if bench.device == "cuda":
         import torch
 

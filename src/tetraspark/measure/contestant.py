@@ -93,8 +93,6 @@ def ours(bench: Bench, group: Group | CudaGroup, name: str, own: torch.Tensor) -
     out = given if bench.in_place else torch.empty_like(given)
     if bench.op == "all_gather":
         return _kind(bench)(name, given, lambda: group.all_gather(given))
-    if isinstance(group, CudaGroup):
-        return _kind(bench)(name, given, lambda: group.all_reduce(given, out))
     if bench.op == "reduce_scatter":
         return _kind(bench)(name, given, lambda: group.reduce_scatter(given))
     way = Algorithm.TWO_SHOT if name == TWO_SHOT else Algorithm.ONE_SHOT

@@ -33,12 +33,15 @@ def _unheard(words: str) -> None:
 
 @dataclass(frozen=True)
 class RankProcesses:
-    """What is started: `world` ranks of a command, beside a rival that errors name."""
+    """What is started: `world` ranks of a command, beside a rival that errors name.
+
+    `environment`: what differs from this process's; None: a variable that is not set.
+    """
 
     world: int
     command: Sequence[str]
     rival: str
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str | None] = field(default_factory=dict)
 
     def run(
         self, told: Mapping[str, Any], heard: Callable[[str], None] = _unheard
@@ -65,8 +68,8 @@ class RankProcesses:
     @contextmanager
     def _processes(self, folder: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         """Start the ranks; whatever happens, none of them stays behind."""
-        env = {name: value for name, value in os.environ.items() if name != "NCCL_P2P_DISABLE"}
-        env |= {"OMP_NUM_THREADS": "1", **self.environment}
+        told = {**os.environ, "OMP_NUM_THREADS": "1", **self.environment}
+        env = {name: value for name, value in told.items() if value is not None}
         env.setdefault("GLOO_SOCKET_IFNAME", "lo")
         processes: list[subprocess.Popen[bytes]] = []
         try:

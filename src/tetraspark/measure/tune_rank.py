@@ -129,7 +129,15 @@ def run(folder: Path, rank: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     join(bench, rank, folder)
     found = TuneRank(bench, told["rival"], rank, folder).tune(told["repeats"])
-    return {"about": about(bench), **found}
+    return {"about": about(bench) | nccl_environment(bench), **found}
+
+
+def nccl_environment(bench: Bench) -> dict[str, str]:
+    """Return the variables that change what the rival does, as this rank has them."""
+    names = sorted(name for name in os.environ if name.startswith("NCCL_"))
+    if bench.device == "cpu" or not names:
+        return {}
+    return {"environment": " ".join(f"{name}={os.environ[name]}" for name in names)}
 
 
 if __name__ == "__main__":

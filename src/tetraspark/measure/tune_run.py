@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tetraspark.collectives.thresholds import ThresholdKey
 from tetraspark.errors import Problem, RunError, UsageError
-from tetraspark.measure.collectives import OWN, Bench
+from tetraspark.measure.collectives import Bench
 from tetraspark.measure.collectives_run import describe, require
 from tetraspark.measure.rank_processes import RankProcesses
 from tetraspark.measure.tune import RUN, Decision, Timing
@@ -25,9 +25,6 @@ def tune(bench: Bench, repeats: int, key: ThresholdKey, heard: Callable[[str], N
     were not all told the same.
     """
     require(bench)
-    if bench.own != OWN:
-        seen = f"one way to do an all-reduce on {bench.device}"
-        raise UsageError(Problem("--device", seen, "two to compare", "--device cpu"))
     if len(bench.sizes()) < RUN:
         seen = f"{len(bench.sizes())} sizes"
         wanted = f"at least {RUN}: two-shot must be faster at so many in a row"
