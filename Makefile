@@ -9,7 +9,7 @@ SOAK_ARGS ?= --streams 4 --max-tokens 64 --prefill 1k
 quoted = '$(subst ','\'',$(1))'
 BIN = $(VENV)/bin
 TETRASPARK = $(call quoted,$(BIN)/tetraspark)
-ENVIRONMENT = $(PYTHON) scripts/environment.py --venv $(call quoted,$(VENV))
+ENVIRONMENT = $(PYTHON) -m scripts.environment --venv $(call quoted,$(VENV))
 
 .PHONY: serve stop status test lint environment audit soak
 

@@ -1,4 +1,4 @@
-"""scripts/environment.py: what it refuses, what it says, and that it does nothing twice."""
+"""The set-up: what it refuses, what it says, and that it does nothing twice."""
 
 import ast
 import json
@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from scripts import environment
+from scripts.set_up import machine, step, torch_choice, virtual
 from tests.serving import ROOT, without_make
 
 
@@ -26,7 +28,7 @@ def venv(tmp_path: Path) -> Path:
 def test_an_old_python_is_refused_with_what_to_type(
     venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(environment, "OLDEST_PYTHON", (9, 0))
+    monkeypatch.setattr(machine, "OLDEST_PYTHON", (9, 0))
     assert environment.main(["--venv", str(venv)]) == 1
     said = capsys.readouterr().err
     assert f"{sys.executable} is Python 3." in said
@@ -34,11 +36,12 @@ def test_an_old_python_is_refused_with_what_to_type(
     assert not venv.exists()
 
 
-def test_an_old_python_can_read_the_script() -> None:
-    tree = ast.parse(Path(environment.__file__).read_text(), feature_version=(3, 7))
+@pytest.mark.parametrize("module", [environment, machine, step, torch_choice, virtual])
+def test_an_old_python_can_read_the_set_up(module: ModuleType) -> None:
+    tree = ast.parse(Path(module.__file__ or "").read_text(), feature_version=(3, 7))
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     assert [alias.name for alias in future[0].names] == ["annotations"]
-    functions = [item for item in vars(environment).values() if hasattr(item, "__code__")]
+    functions = [item for item in vars(module).values() if hasattr(item, "__code__")]
     kinds = {type(kind) for item in functions for kind in item.__annotations__.values()}
     assert kinds == {str}, "an annotation that an old Python would evaluate"
 
@@ -50,10 +53,10 @@ def test_an_old_glibc_and_another_c_library_are_refused(
     assert environment.main(["--venv", str(venv)]) == 1
     assert "glibc 2.31, wanted glibc 2.34 or newer" in capsys.readouterr().err
     assert not venv.exists()
-    with pytest.raises(environment.SetupError, match="not glibc, wanted"):
-        environment.check_libc("", "")
-    environment.check_libc("glibc", "2.34")
-    environment.check_libc("glibc", "3.0")
+    with pytest.raises(step.SetupError, match="not glibc, wanted"):
+        machine.check_libc("", "")
+    machine.check_libc("glibc", "2.34")
+    machine.check_libc("glibc", "3.0")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_missing_system_packages_are_named_for_apt(
     assert environment.main(["--venv", str(venv)]) == 1
     assert f"sudo apt-get install {package}\n" in capsys.readouterr().err
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "ps" else f"/bin/{name}")
-    assert all(environment.system_packages().values())
+    assert all(machine.system_packages().values())
 
 
 def test_another_system_is_refused(
@@ -87,7 +90,7 @@ def test_another_system_is_refused(
 def test_a_full_disk_is_refused_before_anything_is_made(
     venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(environment, "FREE_BYTES_WANTED", 10**18)
+    monkeypatch.setattr(machine, "FREE_BYTES_WANTED", 10**18)
     assert environment.main(["--venv", str(venv)]) == 1
     assert "GB free, wanted 1000000000 GB" in capsys.readouterr().err
     assert not venv.exists()
@@ -131,8 +134,8 @@ def test_the_fingerprint_follows_the_requirement_files_and_the_torch_settings(
 
 def test_a_failed_step_shows_the_end_of_its_output_and_names_the_log(venv: Path) -> None:
     command = [sys.executable, "-c", "print('first'); print('the reason'); raise SystemExit(3)"]
-    with pytest.raises(environment.SetupError) as caught:
-        environment.run_step("a step", command, venv)
+    with pytest.raises(step.SetupError) as caught:
+        step.run_step("a step", command, venv)
     assert "the reason" in str(caught.value)
     log = venv / "tetraspark-environment.log"
     assert str(log) in str(caught.value)
@@ -149,14 +152,14 @@ def test_a_failed_step_shows_the_end_of_its_output_and_names_the_log(venv: Path)
     ],
 )
 def test_only_news_is_shown(line: str, shown: bool) -> None:
-    assert environment.is_news(line) is shown
+    assert step.is_news(line) is shown
 
 
 def test_the_size_of_a_file_is_known_and_of_nothing_is_not(tmp_path: Path) -> None:
     file = tmp_path / "a.whl"
     file.write_bytes(b"x" * 1234)
-    assert environment.size_of(file.as_uri()) == 1234
-    assert environment.size_of((tmp_path / "no.whl").as_uri()) is None
+    assert torch_choice.size_of(file.as_uri()) == 1234
+    assert torch_choice.size_of((tmp_path / "no.whl").as_uri()) is None
 
 
 def without_pip(venv: Path) -> Path:
@@ -166,8 +169,8 @@ def without_pip(venv: Path) -> Path:
 
 
 def test_the_reason_of_pip_is_shown_when_there_is_none(venv: Path) -> None:
-    with pytest.raises(environment.SetupError) as caught:
-        environment.torch_arguments(without_pip(venv))
+    with pytest.raises(step.SetupError) as caught:
+        torch_choice.torch_arguments(without_pip(venv))
     assert "No module named pip" in str(caught.value)
     assert "TETRASPARK_TORCH=" in str(caught.value)
 
@@ -185,8 +188,8 @@ def test_the_reason_of_pip_is_shown_when_the_index_has_no_torch(
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     # this environment serves: nothing is installed, pip only looks
     monkeypatch.setenv("PIP_IGNORE_INSTALLED", "1")
-    with pytest.raises(environment.SetupError) as caught:
-        environment.torch_arguments(Path(sys.prefix))
+    with pytest.raises(step.SetupError) as caught:
+        torch_choice.torch_arguments(Path(sys.prefix))
     assert "No matching distribution found for torch==" in str(caught.value)
     assert "TETRASPARK_TORCH=" in str(caught.value)
 
@@ -195,13 +198,13 @@ def test_an_environment_without_pip_is_made_anew(
     venv: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (without_pip(venv) / "left").write_text("over")
-    environment.make_environment(venv)
+    virtual.make_environment(venv)
     assert "has no pip that runs: it is made anew" in capsys.readouterr().out
     assert not (venv / "left").exists()
     assert (venv / "tetraspark-environment.log").exists()
-    assert environment.fault_of(venv) == ""
+    assert virtual.fault_of(venv) == ""
     (venv / "kept").write_text("")
-    environment.make_environment(venv)
+    virtual.make_environment(venv)
     assert (venv / "kept").exists() and capsys.readouterr().out == ""
 
 
@@ -217,15 +220,15 @@ def test_an_environment_of_another_python_is_made_anew(
     said: str,
 ) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr(environment, "run_step", lambda title, command, venv: ran.append(command))
+    monkeypatch.setattr(virtual, "run_step", lambda title, command, venv: ran.append(command))
     python = venv / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{body}\n")
     python.chmod(0o755)
-    with pytest.raises(environment.SetupError, match="holds a Python, but no virtual environment"):
-        environment.make_environment(venv)
+    with pytest.raises(step.SetupError, match="holds a Python, but no virtual environment"):
+        virtual.make_environment(venv)
     (venv / "pyvenv.cfg").write_text("version = 3.9.2\n")
-    environment.make_environment(venv)
+    virtual.make_environment(venv)
     assert said in capsys.readouterr().out
     assert ran == [[sys.executable, "-m", "venv", "--clear", str(venv)]]
 
@@ -234,8 +237,9 @@ def test_an_interrupt_is_one_line_and_ends_the_step(tmp_path: Path) -> None:
     slow = "import time; print('ERROR: up', flush=True); time.sleep(300)"
     code = (
         "import sys; from pathlib import Path; from scripts import environment\n"
+        "from scripts.set_up import step as one\n"
         f"step = ('slow', [sys.executable, '-c', {slow!r}], Path({str(tmp_path)!r}))\n"
-        "environment.prepare = lambda venv, test: environment.run_step(*step)\n"
+        "environment.prepare = lambda venv, test: one.run_step(*step)\n"
         "sys.exit(environment.main([]))\n"
     )
     process = subprocess.Popen(
@@ -275,7 +279,7 @@ def test_make_quotes_the_names_of_its_files(target: str) -> None:
 
 def test_ci_installs_what_the_set_up_demands() -> None:
     text = (ROOT / ".ci" / "run").read_text()
-    for package in environment.system_packages():
+    for package in machine.system_packages():
         assert package in text
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
@@ -285,7 +289,7 @@ def test_sizes_and_a_cuda_build_are_announced(
 ) -> None:
     file = tmp_path / "torch.whl"
     file.write_bytes(b"x" * 2_000_000)
-    environment.announce({"torch": file.as_uri(), "nvidia-nccl": (tmp_path / "gone").as_uri()})
+    torch_choice.announce({"torch": file.as_uri(), "nvidia-nccl": (tmp_path / "gone").as_uri()})
     said = capsys.readouterr().out
     assert "2 MB in 2 files, size unknown: nvidia-nccl" in said
     assert "TETRASPARK_TORCH_INDEX" in said
