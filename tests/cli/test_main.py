@@ -144,3 +144,19 @@ def test_no_colour_in_a_pipe() -> None:
 
 def test_the_module_path_of_the_command_is_this_environment() -> None:
     assert COMMAND.parent == Path(sys.executable).parent
+
+
+def test_a_verb_is_imported_when_it_is_asked_for_and_no_other() -> None:
+    code = "import sys; from tetraspark.cli.main import run\n"
+    code += "try: run()\nfinally: print(*sys.modules)"
+    argv = [sys.executable, "-c", code, "plan", "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    seen = {one for one in done.stdout.split() if one.startswith("tetraspark.cli.")}
+    assert "tetraspark.cli.plan" in seen
+    assert seen.isdisjoint({"tetraspark.cli.serve", "tetraspark.cli.bench", "tetraspark.cli.ring"})
+
+
+def test_a_name_of_no_verb_gets_one_like_it() -> None:
+    result = run("statsu")
+    assert result.returncode == 2
+    assert "Did you mean 'status'?" in result.stderr

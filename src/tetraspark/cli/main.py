@@ -11,39 +11,14 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tetraspark import __version__
-from tetraspark.cli.bench import bench
-from tetraspark.cli.build import build
-from tetraspark.cli.doctor import doctor
-from tetraspark.cli.engine import engine
-from tetraspark.cli.fabric import fabric
-from tetraspark.cli.fetch import fetch
-from tetraspark.cli.import_env import import_env
-from tetraspark.cli.logs import logs
-from tetraspark.cli.needle import needle
 from tetraspark.cli.output import ClosedOutput, print_json, print_problems
-from tetraspark.cli.pack import pack
-from tetraspark.cli.plan import plan
-from tetraspark.cli.qualify import qualify
-from tetraspark.cli.quality import quality
-from tetraspark.cli.receipts import receipts
-from tetraspark.cli.report import report
-from tetraspark.cli.ring import ring
-from tetraspark.cli.rollback import rollback
-from tetraspark.cli.serve import serve
-from tetraspark.cli.smoke import smoke
-from tetraspark.cli.soak import soak
-from tetraspark.cli.status import status
-from tetraspark.cli.stop import stop
-from tetraspark.cli.support_bundle import support_bundle
-from tetraspark.cli.tune import tune
-from tetraspark.cli.units import units
-from tetraspark.cli.watch import watch
-from tetraspark.cli.weights import weights
+from tetraspark.cli.verbs import Verbs
 from tetraspark.errors import Problem, RunError, TetrasparkError
 
 # What typer raises for arguments it does not know: it exports kinds of it alone.
 UsageRefused = typer.BadParameter.__bases__[0]
 app = typer.Typer(
+    cls=Verbs,
     name="tetraspark",
     help="Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine.",
     no_args_is_help=True,
@@ -65,43 +40,6 @@ def main(
     ] = False,
 ) -> None:
     """Serve DeepSeek-V4.1-Flash on four DGX Sparks, or the same line on one CPU machine."""
-
-
-VERBS = (
-    doctor,
-    plan,
-    serve,
-    status,
-    watch,
-    logs,
-    smoke,
-    stop,
-    import_env,
-    build,
-    fetch,
-    pack,
-    needle,
-    soak,
-    quality,
-    report,
-    tune,
-    rollback,
-    units,
-)
-for verb in VERBS:
-    app.command()(verb)
-app.command("support-bundle")(support_bundle)
-GROUPS = {
-    "bench": bench,
-    "qualify": qualify,
-    "engine": engine,
-    "weights": weights,
-    "fabric": fabric,
-    "ring": ring,
-    "receipts": receipts,
-}
-for name, group in GROUPS.items():
-    app.add_typer(group, name=name)
 
 
 def run() -> None:

@@ -65,8 +65,8 @@ def test_no_size_is_beyond_what_the_site_lets_the_line_do(site: Path, quick: boo
 def test_the_words_of_a_step_are_a_command_that_there_is(name: str, quick: bool) -> None:
     command: Any = typer.main.get_command(app)
     words = list(steps(SWITCH, quick)[name].words)
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "get_command"):
+        command = command.get_command(None, words.pop(0))
     context = command.make_context(name, [*words, "--site", str(SWITCH), "--json"])
     assert context.params["json"] is True
     assert context.params["site"] == SWITCH

@@ -124,7 +124,7 @@ def test_retries_exhausted_on_an_active_port(ranks: Cluster) -> None:
 
 
 def test_an_outage_within_the_connections_patience_is_survived(cluster: Start) -> None:
-    patient = VerbsOptions(timeout=17)
+    patient = VerbsOptions(timeout=19)
     ranks = cluster(4, settings=SETTINGS, transport=over(WIRING, patient))
     assert [answer[0] for answer in ranks.opened] == ["ok"] * 4, ranks.opened
     for rank in (0, 2, 3):
