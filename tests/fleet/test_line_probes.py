@@ -49,10 +49,11 @@ def test_serve_probes_each_node_once(
             line = OpenLine(loaded, store, Containers(nodes, nodes.logins), nodes)
             served = start_line(line, False, fleet_start(line, list(DESPITE)))
             probed = sorted(nodes.probed)
+        kept = ReceiptStore(store.root).read(served.run).nodes
     finally:
         made.clean()
     assert probed == NAMES
-    for node in ReceiptStore(store.root).read(served.run).nodes:
+    for node in kept:
         assert node.kernel == os.uname().release
         assert node.idle_bytes and node.model is not None
         assert node.image is not None and node.image.tag == TAG
