@@ -87,12 +87,12 @@ class FleetStart:
         `replacing` is for a line that runs and is about to make way. Raises RunError with every
         failure that is not tolerated.
         """
-        found = self._preflight = fleet_preflight(
+        judged = self._preflight = fleet_preflight(
             self._loaded, self._nodes, self.found, self._despite, replacing
         )
-        for check in (*found.tolerated, *found.doubts):
+        for check in (*judged.tolerated, *judged.doubts):
             self._warn(check.problem)
-        return {"tolerated": [check.as_dict() for check in found.tolerated]}
+        return {"tolerated": [check.as_dict() for check in judged.tolerated]}
 
     def free_memory(self) -> dict[str, Any]:
         """Give the checkpoint's page cache back, for the load; returns the nodes' MemFree, bytes.
