@@ -212,7 +212,10 @@ def machine(node: str) -> Machine:
 
 @dataclass
 class Stand:
-    """The four; also the runner that reaches them. `ran` are commands other than probes."""
+    """The four; also the runner that reaches them.
+
+    `ran` are commands other than probes, `probed` the nodes of probes.
+    """
 
     loaded: LoadedSite
     fabric: Sparks = field(default_factory=switched)
@@ -220,6 +223,7 @@ class Stand:
         default_factory=lambda: {node: machine(node) for node in NAMES}
     )
     ran: list[tuple[str, ...]] = field(default_factory=list)
+    probed: list[str] = field(default_factory=list)
 
     def __getitem__(self, number: int) -> Machine:
         """Return Spark 1 to 4."""
@@ -263,6 +267,7 @@ class Stand:
         line = re.search(r"(?m)^REQUEST = (.*)$", command.stdin.decode())
         assert line is not None
         asked = json.loads(ast.literal_eval(line[1]))
+        self.probed.append(node)
         return Result(0, json.dumps(answered(self.facts(node), asked)), "")
 
     def copy(self, node: str, folder: Path, target: str, timeout: float) -> None:

@@ -10,9 +10,10 @@ from tests.doctor.stand import GPU_PROCESSES, Stand
 from tetraspark.doctor.baseline import baseline_path, keep_baseline, read_baseline
 from tetraspark.doctor.catalogue import CATALOGUE
 from tetraspark.doctor.check import ID
-from tetraspark.doctor.examine import examine
+from tetraspark.doctor.examine import judge, start_wanted
 from tetraspark.errors import UsageError
 from tetraspark.fleet.facts import Said
+from tetraspark.fleet.probe import probe_all
 
 OF_A_LOCAL_LINE = {"ENGINE.VERSION"}
 """Made in test_local.py."""
@@ -182,7 +183,7 @@ def test_a_line_about_to_make_way_is_not_in_its_own_way(stand: Stand) -> None:
         machine.memory |= {"MemFree": 9_000_000, "MemAvailable": 10_000_000}
     stand[1].listeners = {8888: "pid 7 (python3)", 20000: "pid 7 (python3)"}
     assert stand.examine().failed
-    report = examine(stand.loaded, stand, replacing=True)
+    report = judge(stand.loaded, probe_all(stand, start_wanted(stand.loaded)), replacing=True)
     assert not report.failed
     assert report.states == {}
     assert len({one.id for one in report.checks}) > 40

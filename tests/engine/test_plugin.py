@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.cpu_engine import STANDINS, python
 from tests.engine.shadow import shadow_engine
-from tetraspark.engine.hooks import HOOKS
+from tetraspark.engine.hooks import hooks_of
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +31,7 @@ def test_a_key_file_guards_an_engine_started_by_hand(tmp_path: Path) -> None:
         "print(len(HookRegistry._patched))"
     )
     result = run(code, TETRASPARK_API_KEY_FILE=str(tmp_path / "key"), SGLANG_PLUGINS="tetraspark")
-    hooks = len([hook for hook in HOOKS if hook.role == "server"])
+    hooks = len(hooks_of("server", cuda=False))
     assert result.stdout.strip().splitlines()[-1] == str(hooks), result.stderr
 
 
@@ -71,7 +71,7 @@ def test_hooks_of_the_server_are_applied_by_the_engines_own_loader(tmp_path: Pat
     *_, engines, ours, _ = result.stdout.strip().splitlines()
     # The engine takes the reason's name for a stop string; the hook is what keeps the text.
     assert (engines.strip(), ours) == ("a", "a repetition it is"), result.stderr
-    wanted = sorted(hook.target.path for hook in HOOKS if hook.role == "server")
+    wanted = sorted(hook.target.path for hook in hooks_of("server", cuda=False))
     assert result.stdout.strip().splitlines()[-1] == str(wanted), result.stderr
 
 

@@ -180,7 +180,8 @@ def test_a_flow_that_fails_is_told_with_both_commands() -> None:
     assert problem.fix.count(PROGRAM) == 2
 
 
-def test_a_report_that_cannot_be_read_is_told() -> None:
+@pytest.mark.parametrize("report", ["odd", "4096 5000 0.00 96.1.2 2.9", f"1 2 3 {'1' * 5000}"])
+def test_a_report_that_cannot_be_read_is_told(report: str) -> None:
     with pytest.raises(RunError) as caught:
-        run_flows(Perftest(report="odd\n"), planned(ring())[:1])
-    assert caught.value.problems[0].seen == "ended with 0: odd"
+        run_flows(Perftest(report=f"{report}\n"), planned(ring())[:1])
+    assert caught.value.problems[0].seen == f"ended with 0: {report}"

@@ -20,7 +20,6 @@ from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.line.fleet_launch import launch_of
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.make_plan import make_plan
 from tetraspark.line.progress import Progress
@@ -162,7 +161,8 @@ class FleetLine(Command):
         loaded = load_site(self.site)
         runner = Containers(nodes, nodes.logins, str(self.site))
         runner.poll_seconds = 0.5
-        plan = make_plan(loaded, launch_of(loaded, nodes))
+        start = FleetStart(loaded, nodes, despite)
+        plan = make_plan(loaded, start.launch())
         return serve(
             loaded,
             plan,
@@ -171,7 +171,7 @@ class FleetLine(Command):
             RunStore(loaded.site.name, self.folder / "state"),
             replace,
             observe,
-            fleet=FleetStart(loaded, nodes, despite),
+            fleet=start,
         )
 
     def fails(self, nodes: SshRunner, *despite: str) -> tuple[Problem, ...]:

@@ -23,6 +23,7 @@ def test_a_container_killed_for_memory_says_so_before_its_peers_words() -> None:
     container = read_container(recorded("oom_killed"))
     state = container.state(ahead=2.0)
     assert (state.rank, state.state, state.out_of_memory) == (2, "exited", True)
+    assert state.image == "sha256:" + "5e" * 32
     assert state.exit is not None
     assert state.exit.code == 137
     assert state.exit.at == datetime(2026, 11, 30, 8, 10, 3, 500_000, UTC).timestamp()

@@ -1,15 +1,27 @@
 """Every pure parser of the project, what feeds it, and the errors it says it raises."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import httpx
 
 from tests.fuzz import seeds
+from tests.fuzz.adapters import (
+    build_log,
+    burn,
+    container,
+    fabric,
+    image_variables,
+    perftest,
+    printed,
+    raw,
+    server_info,
+    stacks,
+    stream,
+    template,
+)
 from tetraspark.bundle.power import stopped_short
+from tetraspark.bundle.redaction import Redactor
 from tetraspark.collectives.gid import parse_gid
 from tetraspark.collectives.liveness import parse_stat
 from tetraspark.doctor.gpu import mebibytes, rows
@@ -19,17 +31,17 @@ from tetraspark.engram.layout import read_tables
 from tetraspark.engram.manifest import read_manifest
 from tetraspark.engram.request import read_event
 from tetraspark.errors import TetrasparkError
-from tetraspark.fabric.inventory import read_fabric
 from tetraspark.fabric.inventory_ethtool import offload, statistics
 from tetraspark.fabric.inventory_rdma import active_mtus
 from tetraspark.fabric.inventory_tc import text_rules
 from tetraspark.fabric.nccl_conf import parse_conf
+from tetraspark.fabric.nccl_library import mapped_libraries
 from tetraspark.fabric.nccl_log import read_nccl
 from tetraspark.fabric.nccl_ring_log import read_ring
 from tetraspark.fabric.nccl_version import parse_version
 from tetraspark.fabric.saved_file import parse_json
+from tetraspark.fabric.traffic_run import read_gigabits
 from tetraspark.fleet import docker_failure, docker_log, ssh_failure
-from tetraspark.fleet.container import read_container
 from tetraspark.fleet.facts import Said
 from tetraspark.fleet.login import Login
 from tetraspark.fleet.meminfo import large_blocks, read_meminfo
@@ -45,20 +57,22 @@ from tetraspark.line.launch_interface import hosts_entries, read_interfaces
 from tetraspark.line.startup_guard import count_no_memory
 from tetraspark.measure.collectives import parse_size
 from tetraspark.measure.counters import mem_available_gib
-from tetraspark.measure.events import events
 from tetraspark.measure.quality.extract import code_of, json_of
-from tetraspark.measure.reader import Reader
+from tetraspark.measure.quality.numerals import numbers
 from tetraspark.ring.plan import RingPlan, is_plan
 from tetraspark.site.engine_variables import parse_names
 from tetraspark.site.envfile import parse_envfile
 from tetraspark.site.hca import parse as parse_hca
 from tetraspark.site.load import load_source
 from tetraspark.site.source import decode_source
+from tetraspark.watch.engine_metrics import read_log, read_metrics
+from tetraspark.watch.look import NOTHING_TOLD
 from tetraspark.weights.index import read_index
+from tetraspark.weights.mounted import mount_of
 from tetraspark.weights.sums_file import parse_sums
+from tetraspark.weights.volume import parse_volume
 
 LOGIN = Login("spark2", "10.0.22.2", None, None)
-FOREVER = 1e18
 
 
 @dataclass(frozen=True)
@@ -87,60 +101,12 @@ def _lines(name: str, read: Callable[[str], object], glob: str) -> Parser:
     return Parser(name, read, lambda: seeds.lines(glob))
 
 
-def _raw(text: str) -> bytes:
-    """Return the bytes of a text, with what no encoder takes as one byte that none reads."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _container(text: str) -> object:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return [read_container(one) for one in found] if isinstance(found, list) else None
-
-
-def _stream(text: str) -> Iterator[dict[str, Any]]:
-    response = httpx.Response(200, content=_raw(text))
-    reader = Reader(64)
-    for data in events(response, FOREVER):
-        try:
-            reader.read(data, 0.0)
-        except (AttributeError, TypeError, KeyError):
-            break  # `stream.ask` tells these as an answer of another shape
-        yield data
-    reader.fault()
-
-
-def _fabric(text: str) -> object:
-    """Put a text in place of each answer and file of a node in turn."""
-    facts = seeds.spark_facts()[len(text) % 2]
-    names, paths = sorted(facts.commands), sorted(facts.files)
-    name, path = names[hash(text) % len(names)], paths[hash(text) % len(paths)]
-    return read_fabric(
-        replace(
-            facts,
-            commands={**facts.commands, name: Said(0, text, "")},
-            files={**facts.files, path: text},
-        )
-    )
-
-
-def _printed() -> tuple[str, ...]:
-    return tuple(
-        text
-        for facts in seeds.spark_facts()
-        for text in (*(said.stdout for said in facts.commands.values()), *facts.files.values())
-        if text.strip()
-    )
-
-
 LOGS = "tests/line/logs/**/*.log"
 SSE = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in seeds.CHUNKS) + "data: [DONE]\n\n"
 PLANS = "docs/*.md"
 
 PARSERS = (
-    Parser("fabric inventory", _fabric, _printed),
+    Parser("fabric inventory", fabric, printed),
     _of("GID", parse_gid, seeds.GID, error=True),
     _of("process status", parse_stat, seeds.STAT, error=True),
     _of("meminfo", read_meminfo, seeds.MEMINFO),
@@ -149,8 +115,14 @@ PARSERS = (
     _of("dmesg", count_no_memory, seeds.DMESG),
     _of("journal of a boot", stopped_short, seeds.DMESG),
     _of("nvidia-smi", lambda text: rows(Said(0, text, ""), 5), seeds.SMI),
+    _of("burn", burn, '{"tflops": 61.2, "clocks": ["2200", "72.1"]}'),
     _of("nvidia-smi memory", mebibytes, "19135 MiB", "[N/A]"),
     _of("ip addr", read_interfaces, seeds.ADDRESSES),
+    _of("mounts", lambda text: mount_of(text, "/srv/model"), seeds.MOUNTS),
+    _of("mapped libraries", mapped_libraries, seeds.MAPS),
+    _of("ib_write_bw of a ring", perftest, seeds.PERFTEST),
+    _of("ib_write_bw of rails", read_gigabits, seeds.PERFTEST),
+    _of("stacks", stacks, *seeds.STACKS),
     _of("hosts", lambda text: hosts_entries(text, "spark1"), seeds.HOSTS),
     _of("ethtool offload", offload, "hw-tc-offload: on\n"),
     _of("ethtool statistics", statistics, "NIC statistics:\n     rx_packets: 12\n"),
@@ -165,8 +137,13 @@ PARSERS = (
     _lines("engine cause", lambda text: cause_of(text, "ring"), LOGS),
     _of("receipt", read_receipt, '{"tetraspark": "engine", "pid": 7, "rank": 0}'),
     _of("pool usage", read_usage, seeds.BATCH),
-    _files("docker inspect", _container, "tests/fleet/inspect/*.json", error=True),
+    Parser("engine metrics", read_metrics, seeds.metrics),
+    _of("engine log of a watch", lambda t: read_log([t], NOTHING_TOLD), *seeds.BATCHES),
+    _files("docker inspect", container, "tests/fleet/inspect/*.json", error=True),
     _of("docker image inspect", parse_inspect, seeds.IMAGE, error=True),
+    _of("image variables", image_variables, seeds.IMAGE),
+    _of("docker volume", lambda t: parse_volume(Said(0, t, "")), seeds.VOLUME, error=True),
+    _of("docker build", build_log, *seeds.BUILD),
     _of("image contents", parse_contents, seeds.CONTENTS, error=True),
     _of("docker logs", docker_log.parse, seeds.STAMPED),
     _of("docker failure", docker_failure.classify, *seeds.DOCKER),
@@ -175,8 +152,8 @@ PARSERS = (
     _of("rsync failure", lambda text: rsync_problem(LOGIN, 11, text, "/x"), *seeds.RSYNC),
     _of("terminal text", plain, "\x1b[31mred\x1b[0m\r\n"),
     _files("Dockerfile", lambda text: list(instruction.parse(text)), "docs/build.md"),
-    _files("env file", lambda t: parse_envfile(Path("x"), _raw(t)), "tests/site/fixtures/*.env"),
-    _files("site", lambda t: load_source(decode_source(Path("x"), _raw(t))), "sites/*.toml"),
+    _files("env file", lambda t: parse_envfile(Path("x"), raw(t)), "tests/site/fixtures/*.env"),
+    _files("site", lambda t: load_source(decode_source(Path("x"), raw(t))), "sites/*.toml"),
     _files("variables table", parse_names, "src/tetraspark/site/*.variables.txt"),
     _of("device list", parse_hca, "=rocep1s0f0:1,rocep1s0f1", error=True),
     _of("ring plan", lambda text: RingPlan.parse(text, "x"), '{"id": "a", "version": 1}'),
@@ -190,8 +167,12 @@ PARSERS = (
     _of("Engram event", read_event, '{"event": "problem", "where": "x", "seen": "y"}'),
     _of("wheel metadata", read_pins, "Name: sglang\nVersion: 0.5.23\nRequires-Dist: torch==2\n"),
     _files("pyproject", lambda text: project_metadata(text, "sglang"), "pyproject.toml"),
-    _of("event stream", lambda text: list(_stream(text)), SSE, error=True),
+    _of("chat template", template, '{"chat_template": "{{ messages }}"}'),
+    _of("server info", server_info, seeds.SERVER_INFO),
+    _of("event stream", lambda text: list(stream(text)), SSE, error=True),
     _of("sizes", lambda text: parse_size(text, "--sizes"), "64KiB", "2M", error=True),
     _of("code of an answer", code_of, "```python\nprint(1)\n```\n"),
+    _of("numbers of an answer", numbers, "1,234.5 and -7 or 3/4"),
+    _of("redaction", Redactor(("sk-secret",)).clean, "API_KEY=sk-secret --token x 'a': \"b\""),
     _of("JSON of an answer", json_of, '```json\n{"a": 1}\n```', error=True),
 )

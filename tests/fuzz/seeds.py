@@ -37,6 +37,12 @@ BATCH = (
     "full token usage: 0.61, #swa token: 99, swa token usage: 0.97, "
     "cuda graph: True, gen throughput (token/s): 41.2, #queue-req: 2\n"
 )
+BATCHES = (
+    BATCH,
+    BATCH.replace("full token", "token").replace("swa token usage: 0.97, ", ""),
+    "[2026-08-18 10:11:12 TP0] Prefill batch, #new-seq: 1, #new-token: 40, #cached-token: 0, "
+    "token usage: 0.02, #running-req: 0, #queue-req: 0\n",
+)
 ADDRESSES = (
     '[{"ifname": "lo", "operstate": "UNKNOWN", "addr_info": [{"family": "inet", '
     '"local": "127.0.0.1", "prefixlen": 8}]}, {"ifname": "eth0", '
@@ -88,6 +94,39 @@ CHUNKS = (
     {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 9,
      "prompt_tokens_details": {"cached_tokens": 1}}},
 )  # fmt: skip
+VOLUME = json.dumps(
+    [
+        {
+            "Name": "tetraspark-four-weights", "Driver": "local",
+            "Labels": {"tetraspark.line": "four"},
+            "Options": {"type": "nfs", "o": "addr=10.0.0.1,ro", "device": ":/srv/model"},
+        }
+    ]
+)  # fmt: skip
+BUILD = (
+    "Step 2/5 : RUN pip install x\n ---> Running in 3a9d\nERROR: no such package\n",
+    "#7 [2/5] RUN pip install x\n#7 0.413 Collecting x\n#7 ERROR: exit code: 1\n",
+)
+MOUNTS = (
+    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+    "40 22 0:35 / /srv/mo\\040del rw - nfs4 spark1:/srv rw,addr=10.0.0.1\n"
+)
+MAPS = "7f00-7f10 r-xp 00000000 08:01 42                 /opt/lib/libnccl.so.2.30.7 (deleted)\n"
+PERFTEST = (
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 4096       5000             96.31              96.12                2.93\n"
+)
+STACKS = (
+    'Current thread 0x7f (most recent call first):\n  File "/a/run.py", line 12 in step\n',
+    "Thread 7 (active): main\n    step (a/run.py:12)\n    main (a/run.py:40)\n",
+)
+SERVER_INFO = json.dumps(
+    {
+        "tp_size": 4, "ep_size": 4, "max_total_tokens": 8192, "page_size": 64,
+        "internal_states": [{"max_total_num_tokens": 8192, "served_model_name": "v41"}],
+        "speculative_num_draft_tokens": 6, "mem_fraction_static": 0.8,
+    }
+)  # fmt: skip
 
 
 @cache
@@ -111,3 +150,12 @@ def spark_facts() -> tuple[Facts, ...]:
     """Return what Sparks on a switch and in a ring print."""
     models = (sparks.switched(), sparks.ring())
     return tuple(model.facts("spark1") for model in models)
+
+
+@cache
+def metrics() -> tuple[str, ...]:
+    """Return what a watch reads of the text that an engine printed at /metrics."""
+    (text,) = files("tests/watch/metrics/cpu-*.txt", 1_000_000)
+    names = ("running_reqs", "queue_reqs", "tokens_total", "throughput", "token_usage", "accept")
+    read = (line for line in text.splitlines(True) if any(name in line for name in names))
+    return ("".join(read),)

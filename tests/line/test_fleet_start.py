@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.doctor.faults import FAULTS
-from tests.doctor.stand import site
+from tests.doctor.stand import NAMES, site
 from tests.line.spark_nodes import NVRM, Nodes, given_back
 from tetraspark.doctor.baseline import read_baseline
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.meminfo import GIB
+from tetraspark.fleet.rank import RankState
 from tetraspark.line.fleet_start import FleetStart
+from tetraspark.line.progress import Look
+from tetraspark.receipts.look import TAGGED, receipt_wanted, served_nodes
 
 
 @pytest.fixture
@@ -42,6 +45,30 @@ def test_nodes_that_are_well_are_started_without_a_word(nodes: Nodes) -> None:
     assert told.warnings == []
 
 
+def test_one_probe_of_each_node_answers_launch_doctor_and_receipt(nodes: Nodes) -> None:
+    for number, node in enumerate(nodes, 1):
+        node.say(TAGGED, json.dumps([node.image | {"RepoDigests": [f"four@sha256:{number}"]}]))
+    start = FleetStart(nodes.loaded, nodes, also=receipt_wanted(nodes.loaded))
+    launch = start.launch()
+    start.look(replacing=False)
+    nodes[2].say("kernel", "6.17.0-1040-nvidia\n")
+    ids = [nodes[number].image["Id"] for number in (1, 2, 3)]
+    states = (*(RankState(rank, "running", image=id) for rank, id in enumerate(ids)),)
+    for watcher in start.watchers:
+        watcher(Look("load", (*states, RankState(3, "unreachable")), ()))
+    kept = served_nodes(nodes.loaded, start.found, start.images, {"spark1": 7})
+    assert sorted(nodes.probed) == list(NAMES)
+    assert [node.node for node in launch.nodes] == [node.node for node in kept] == list(NAMES)
+    assert launch.nccl is not None
+    assert set(start.states) == set(NAMES)
+    assert [one.idle_bytes for one in kept] == [7, None, None, None]
+    assert {one.kernel for one in kept} == {"6.17.0-1031-nvidia"}
+    assert all(set(one.nics or ()) == {port.rdma for port in nodes.fabric.ports} for one in kept)
+    assert all(one.model is not None and one.model.files == 7 for one in kept)
+    assert [one.image.id if one.image else None for one in kept] == [*ids, None]
+    assert kept[1].image is not None and kept[1].image.digests == ("four@sha256:2",)
+
+
 def test_every_failure_refuses_the_start_and_names_the_phase(nodes: Nodes) -> None:
     FAULTS["RDMA.MTU"].make(nodes)
     FAULTS["IMAGE.PRESENT"].make(nodes)
@@ -62,7 +89,7 @@ def test_a_required_check_that_could_not_be_made_refuses_and_another_is_a_warnin
     assert {one.where for one in told.warnings} == {"spark2 LOG.NVRM", "spark2 LOG.AER"}
     nodes[2].say("gpu processes", "", 124, "no answer")
     with pytest.raises(RunError, match=r"spark2 GPU\.IDLE"):
-        told.start.look(replacing=False)
+        start(nodes).start.look(replacing=False)
 
 
 @pytest.mark.parametrize("despite", ["WEIGHTS.VOLUME", "WEIGHTS", "WEIGHTS."])

@@ -44,6 +44,16 @@ def test_more_tokens_than_the_limit_are_clamped_and_the_client_is_told(
     assert told(client.post("/completions", json=body)).startswith(f"{LIMIT}; limit")
 
 
+def test_messages_are_clamped_and_told_their_cap_too(client: httpx.Client) -> None:
+    body = {"model": "tiny", "messages": [{"role": "user", "content": "What is 19 + 23?"}]}
+    more = client.post("/messages", json=body | {"max_tokens": 10**6})
+    assert told(more) == f"{LIMIT}; limit; asked=1000000"
+    assert more.json()["usage"]["output_tokens"] <= LIMIT
+    streamed = client.post("/messages", json=body | {"max_tokens": 9, "stream": True})
+    assert told(streamed) == "9; asked"
+    assert "event: message_stop" in streamed.text
+
+
 def test_absent_tokens_are_filled(client: httpx.Client) -> None:
     response = chat(client, logit_bias={"300": 100}, temperature=0, ignore_eos=True)
     assert told(response) == f"{DEFAULT}; default"

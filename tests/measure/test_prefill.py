@@ -9,13 +9,18 @@ from tests.measure.synthetic import Script, serving
 from tetraspark.errors import RunError, UsageError
 from tetraspark.measure.corpus import Corpus, filler, is_filler, library, of_file
 from tetraspark.measure.needle import Needle, haystack, measure_needle, phrase_of
-from tetraspark.measure.prefill import judge, measure_prefill
+from tetraspark.measure.prefill import QUESTION, judge, measure_prefill
 from tetraspark.measure.reader import Piece
 from tetraspark.measure.sized import Density, measure_density
 from tetraspark.measure.stream import Trace
 
 LIBRARY = library()
 SOUND = Trace(0.0, 2.0, (Piece(2.0, "a", 1),), "length", 4096, 1, 0)
+
+
+def phrase(prompt: str) -> str:
+    """Answer as a model that finds the phrase."""
+    return prompt.partition("key phrase is ")[2].partition(".")[0] + " "
 
 
 def test_L64_filler_is_told_from_real_text() -> None:
@@ -100,6 +105,9 @@ def test_rows_come_by_text_and_length_with_the_warm_up_dropped() -> None:
         ("filler", 512, True),
     ]
     assert all(len(row.requests) == 2 for row in rows)
+    drawn = [int(text.partition("part ")[2].partition(".")[0]) for text in prompts[:8]]
+    assert drawn == [-2000, -4000, 1, 2, 3, 4, 5, 6]
+    assert prompts[8] == filler(2000, -6 - 2000) + QUESTION
     assert len({text[:24] for text in prompts}) == len(prompts) == 2 * (2 + 2 * 3)
 
 
@@ -175,12 +183,27 @@ def test_a_text_of_another_length_finds_nothing() -> None:
     assert (case.found, case.faults) == (False, ("4000 tokens, not about 131072",))
 
 
+def test_a_haystack_whose_length_was_guessed_wrong_is_corrected() -> None:
+    def count(prompt: str) -> int:
+        return len(prompt) // (4 if len(prompt) > 1900 else 8)
+
+    with serving(Script(reply=phrase, delay=0, finish="stop", count=count)) as server:
+        cases = list(measure_needle(server.api, LIBRARY, (200,), (0.0, 1.0), 2, 0, 5))
+        prompts = server.prompts
+    assert [(case.faults, case.found) for case in cases] == [((), True)] * 4
+    assert len({case.phrase for case in cases}) == 4
+    assert len({text[:24] for text in prompts}) == len(prompts) == 2 + 4 + 1
+
+
+def test_a_haystack_of_a_length_that_no_text_has_is_told() -> None:
+    script = Script(reply=phrase, delay=0, count=lambda text: min(len(text) // 4, 1100))
+    with serving(script) as server:
+        (case,) = measure_needle(server.api, LIBRARY, (2000,), (0.5,), 1, 0, 5)
+    assert (case.found, case.faults) == (False, ("1100 tokens, not about 2000",))
+
+
 def test_a_phrase_in_the_reasoning_is_no_answer() -> None:
     corpus = Corpus("small", tuple(f"paragraph {number} " * 20 for number in range(20)))
-
-    def phrase(text: str) -> str:
-        return text.partition("key phrase is ")[2].partition(".")[0] + " "
-
     with serving(Script(reply=phrase, delay=0, finish="stop")) as server:
         found = list(measure_needle(server.api, corpus, (512,), (0.5,), 1, 0, 5))
     with serving(Script(reply=phrase, delay=0, finish="stop", reasons=True)) as server:

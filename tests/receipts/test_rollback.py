@@ -10,12 +10,14 @@ from tests.serving import write_site
 from tetraspark.cli.line import open_line
 from tetraspark.cli.receipt_taker import ReceiptTaker
 from tetraspark.errors import RunError, UsageError
+from tetraspark.fleet.probe import probe_all
 from tetraspark.fleet.runner import Inventory
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.line.api import Answer
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.run import RunStore
 from tetraspark.line.serve import Served
+from tetraspark.receipts.look import receipt_wanted, served_nodes
 from tetraspark.receipts.receipt import ServeReceipt
 from tetraspark.receipts.rollback import (
     keep_it,
@@ -54,7 +56,9 @@ def taken(site: Path) -> ServeReceipt:
     loaded = load_site(site)
     run = RunStore("ops").create(local_plan(loaded, INVENTORY))
     served = dataclasses.replace(ANSWER, run=run.id)
-    return take_receipt(loaded, run, served, ThisMachine(), {"localhost": 1}, None)
+    found = probe_all(ThisMachine(), receipt_wanted(loaded))
+    nodes = served_nodes(loaded, found, {}, {"localhost": 1})
+    return take_receipt(loaded, run, served, nodes, None)
 
 
 def again(made: ServeReceipt) -> LoadedSite:

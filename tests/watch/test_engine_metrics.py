@@ -67,6 +67,21 @@ def test_what_is_no_text_of_the_engine_is_none(text: str) -> None:
     assert read_metrics(text) is None
 
 
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e300"])
+def test_a_value_that_is_no_count_is_not_told(value: str) -> None:
+    text = f"sglang:num_running_reqs {value}\nsglang:num_queue_reqs 3.0\n"
+    found = read_metrics(f"{text}sglang:gen_throughput {value}\n")
+    assert found is not None
+    assert (found.running, found.waiting, found.tokens_per_second) == (None, 3, None)
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "1.2.3", "."])
+def test_a_line_of_the_log_without_numbers_tells_nothing(value: str) -> None:
+    text = f"Decode batch, token usage: {value}, gen throughput (token/s): {value}, #queue-req: 4"
+    found = read_log([text], NOTHING_TOLD)
+    assert (found.kv_used, found.tokens_per_second, found.waiting) == (None, None, 4)
+
+
 def test_L59b_metrics_are_on_in_every_plan() -> None:
     inventory = Inventory("/venv/bin/python", "0.5.23", (0,), (), (31000, 1, 2, 3, 4))
     plans = [local_plan(load_site(SITES / "local.toml"), inventory)]

@@ -6,12 +6,14 @@ from pathlib import Path
 from tetraspark.cli.line import OpenLine
 from tetraspark.cli.output import print_problems
 from tetraspark.errors import Problem, TetrasparkError
-from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.meminfo import read_meminfo
+from tetraspark.fleet.probe import probe_all
 from tetraspark.fleet.this_machine import HERE, ThisMachine
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.run import Run
 from tetraspark.line.serve import Served
+from tetraspark.receipts.look import receipt_wanted, served_nodes
+from tetraspark.receipts.receipt import ServedNode
 from tetraspark.receipts.store import ReceiptStore
 from tetraspark.receipts.take import take_receipt
 
@@ -32,11 +34,10 @@ class ReceiptTaker:
         """Take the receipt of a line that is ready, and keep it; warns where that fails."""
         line = self._line
         store = ReceiptStore(line.store.root)
-        nodes: NodeRunner = ThisMachine() if line.nodes is None else line.nodes
         run = Run(line.store.root / served.run)
         try:
             receipt = take_receipt(
-                line.loaded, run, served, nodes, self._idle(), self._key, self._rollback_of
+                line.loaded, run, served, self._nodes(), self._key, self._rollback_of
             )
             store.keep(receipt)
         except (OSError, TetrasparkError) as error:
@@ -44,10 +45,13 @@ class ReceiptTaker:
             wanted = "a receipt of every line that became ready; the line itself is"
             print_problems([Problem(where, f"not kept: {error}", wanted, fix)], "warning", "yellow")
 
-    def _idle(self) -> Mapping[str, int]:
-        if self._start is None:
-            return self._here
-        return {node: state.available for node, state in self._start.states.items()}
+    def _nodes(self) -> tuple[ServedNode, ...]:
+        loaded, start = self._line.loaded, self._start
+        if start is None:
+            found = probe_all(ThisMachine(), receipt_wanted(loaded))
+            return served_nodes(loaded, found, {}, self._here)
+        idle = {node: state.available for node, state in start.states.items()}
+        return served_nodes(loaded, start.found, start.images, idle)
 
 
 def _idle_here(line: OpenLine) -> Mapping[str, int]:

@@ -23,6 +23,7 @@ from tetraspark.line.progress import Progress
 from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
 from tetraspark.line.units import WATCHED_BY
+from tetraspark.receipts.look import receipt_wanted
 from tetraspark.watch.process import WatchProcess
 from tetraspark.watch.record import STARTED_BY_WATCH, Page, Record
 
@@ -93,7 +94,8 @@ def _watched_from_now(line: OpenLine, run: str) -> Page:
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
     """Return what there is to do on a fleet's nodes. Raises UsageError for names of no check."""
     if line.nodes is not None:
-        return FleetStart(line.loaded, line.nodes, despite, print_news, _warn)
+        also = receipt_wanted(line.loaded)
+        return FleetStart(line.loaded, line.nodes, despite, print_news, _warn, also)
     if despite:
         wanted = "a fleet: a local line is started without a doctor"
         raise UsageError(Problem(DESPITE, "given for a local line", wanted, "leave it out"))
@@ -118,7 +120,7 @@ def start_line(
     key = line.key()
     try:
         with err.status("looking at the nodes") as spinner:
-            launch = line.launch()
+            launch = start.launch() if start is not None else None
             planned = warned(make_plan(line.loaded, launch))
             accept(planned)
             if start is not None and launch is not None and launch.nccl is not None:

@@ -49,7 +49,7 @@ def read_burn(result: Result) -> Burn | str:
         found = json.loads(lines[-1] if result.rc == 0 and lines else "")
         rate = float(found["tflops"])
         clocks = [_number(word) for word in found["clocks"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         last = (result.stderr.strip() or result.stdout.strip() or "nothing").splitlines()[-1]
         return f"ended with {result.rc}: {last[:200]}"
     if not math.isfinite(rate) or rate <= 0:

@@ -33,23 +33,50 @@ def examine(
     only: Collection[str] = (),
     nodes: Collection[str] = (),
     burn: bool = False,
-    replacing: bool = False,
 ) -> Report:
     """Make the checks of a line; nothing on any node is changed.
 
     `only` are IDs of checks or their beginnings, `nodes` names of nodes; without them all are
     looked at. A local line needs no runner. `burn` loads each GPU for some seconds in a container
-    of its own, unless something uses one. `replacing` is for a line that runs and is about to make
-    way: what it has itself is not looked at, and no states are told. Raises UsageError for names
-    that there are not.
+    of its own, unless something uses one. Raises UsageError for names that there are not.
     """
     begun = time.monotonic()
-    definitions = chosen(only, loaded.site.kind, burn, replacing)
+    definitions = chosen(only, loaded.site.kind, burn)
     ranks = chosen_ranks(loaded, nodes)
     found = _look(loaded, runner, request(loaded, definitions, ranks))
     views = _views(loaded, definitions, ranks, found)
     if burn and runner is not None:
         views = _burned(loaded, runner, views)
+    return _report(loaded, definitions, found, views, begun)
+
+
+def start_wanted(loaded: LoadedSite) -> dict[str, Wanted]:
+    """Return what the checks of a start read on each node."""
+    return request(loaded, chosen((), loaded.site.kind), chosen_ranks(loaded))
+
+
+def judge(
+    loaded: LoadedSite, found: Mapping[str, Facts | RunError], replacing: bool = False
+) -> Report:
+    """Make the checks of a start from what probes of `start_wanted` found.
+
+    `replacing` is for a line that runs and is about to make way: what it has itself is not judged,
+    and no states are told.
+    """
+    begun = time.monotonic()
+    definitions = chosen((), loaded.site.kind, replacing=replacing)
+    views = _views(loaded, definitions, chosen_ranks(loaded), found)
+    report = _report(loaded, definitions, found, views, begun)
+    return replace(report, states={}) if replacing else report
+
+
+def _report(
+    loaded: LoadedSite,
+    definitions: Sequence[Definition],
+    found: Mapping[str, Facts | RunError],
+    views: Mapping[str, NodeView],
+    begun: float,
+) -> Report:
     checks = [
         one
         for node, error in found.items()
@@ -59,9 +86,8 @@ def examine(
     checks += _judged(definitions, views)
     order = {one.id: place for place, one in enumerate(definitions)}
     checks.sort(key=lambda one: order[one.id])
-    states = {} if replacing else _states(views)
     seconds = time.monotonic() - begun
-    return Report(loaded.site.name, tuple(found), tuple(checks), seconds, states)
+    return Report(loaded.site.name, tuple(found), tuple(checks), seconds, _states(views))
 
 
 def _states(views: Mapping[str, NodeView]) -> dict[str, NodeState]:

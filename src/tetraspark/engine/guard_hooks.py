@@ -8,10 +8,12 @@ def _target(path: str, sha256: str, file: str) -> Target:
     return Target(f"sglang.srt.{path}", (sha256,), f"src/tetraspark/engine/{file}.py")
 
 
-def _hook(path: str, sha256: str, type: Type, role: Role, function: str) -> Hook:
+def _hook(
+    path: str, sha256: str, type: Type, role: Role, function: str, needs: str | None = None
+) -> Hook:
     """Return a hook; `function` is `file:name` in this folder."""
     target = _target(path, sha256, function.split(":")[0])
-    return Hook(target, f"tetraspark.engine.{function}", type, role)
+    return Hook(target, f"tetraspark.engine.{function}", type, role, needs=needs)
 
 
 GUARD_HOOKS = (
@@ -21,6 +23,22 @@ GUARD_HOOKS = (
         "AROUND",
         "server",
         "guard_server:around_handle_request",
+    ),
+    _hook(
+        "entrypoints.anthropic.serving.AnthropicServing.handle_messages",
+        "71ae50286b667af3e5c89315dbf38a22f9d961f8f70919babd6ab2c843d66f2d",
+        "AROUND",
+        "server",
+        "guard_dialects:around_handle_messages",
+    ),
+    # Without that module the engine imports no such class, and serves no /v1/responses.
+    _hook(
+        "entrypoints.openai.serving_responses.OpenAIServingResponses.create_responses",
+        "e489540af6f92d8dffd069e7916543c40c40ec1550415444164745c41cb60dc8",
+        "AROUND",
+        "server",
+        "guard_dialects:around_create_responses",
+        needs="openai_harmony",
     ),
     _hook(
         "managers.io_struct.GenerateReqInput.normalize_batch_and_arguments",
@@ -67,5 +85,20 @@ GUARD_CALLED = (
         "entrypoints.openai.protocol.CompletionRequest",
         "1895974b4d5fa8e087bd89c9515c66bbf304b3aa4da748cd2b38449c43580e06",
         "guard_server",
+    ),
+    _target(
+        "entrypoints.http_server.v1_responses_request",
+        "21a34f7cd4aa815828b3a9f49a3f5c8e5e121844388dcaa232567a48a81dfc17",
+        "guard_dialects",
+    ),
+    _target(
+        "entrypoints.openai.protocol.ResponsesRequest.to_sampling_params",
+        "499a345c9b8091fa0694c17a8760f265a5cb5a98d87a36a9176bb833a2fc77dd",
+        "guard_dialects",
+    ),
+    _target(
+        "entrypoints.anthropic.protocol.AnthropicMessagesRequest",
+        "cb51f6ad1dc40030759aeb338e06ceabdd6f58ddf96ec0a4240af850b2021922",
+        "guard_dialects",
     ),
 )

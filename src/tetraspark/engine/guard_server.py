@@ -20,6 +20,8 @@ from tetraspark.engine.guard_request import (
 
 HEADER = "X-Tetraspark-Max-Tokens"
 EFFORT = "reasoning_effort"
+CHAT_CAPS = ("max_completion_tokens", "max_tokens")
+COMPLETION_CAPS = ("max_tokens",)
 
 
 @cache
@@ -49,8 +51,8 @@ async def around_handle_request(
             refuse_many(request.n, prompts_of(request.prompt), limits)
     except RefusedRequest as error:
         return _refusal(error)
-    told = _cap(request, limits, is_chat)
-    return _with_header(await original(serving, request, raw_request), told)
+    told = cap_request(request, CHAT_CAPS if is_chat else COMPLETION_CAPS, limits)
+    return with_header(await original(serving, request, raw_request), told)
 
 
 async def _guard_chat(request: Any, raw_request: Any, limits: GuardSettings) -> None:
@@ -80,11 +82,13 @@ async def _own_words(request: Any, raw_request: Any) -> dict[str, Any]:
     return {name: body.get(name) for name in (*TOGGLES, "chat_template_kwargs")}
 
 
-def _cap(request: Any, limits: GuardSettings, is_chat: bool) -> str:
-    """Clamp what was asked for; what was not is filled by the scheduler, behind the engine's own
-    check of prompt and answer against the context.
+def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str:
+    """Clamp what a request asks for in the fields of these names, the first that is set before
+    others; return what the header is to say.
+
+    What was not asked for is filled by the scheduler, behind the engine's own check of prompt and
+    answer against the context.
     """
-    names = ("max_completion_tokens", "max_tokens") if is_chat else ("max_tokens",)
     asked = [value for value in (getattr(request, name) for name in names) if value]
     cap = cap_of(asked[0] if asked else None, limits)
     if cap.why == "limit":
@@ -94,7 +98,8 @@ def _cap(request: Any, limits: GuardSettings, is_chat: bool) -> str:
     return str(cap)
 
 
-def _with_header(response: Any, told: str) -> Any:
+def with_header(response: Any, told: str) -> Any:
+    """Return an answer of the engine as a response that tells the cap in its header."""
     from sglang.srt.utils.json_response import model_json_response
 
     response = model_json_response(response)

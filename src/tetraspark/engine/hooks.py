@@ -155,7 +155,7 @@ TARGETS = (*(hook.target for hook in HOOKS), *CALLED, *INDEXER_CALLED)
 
 def hooks_of(role: Role, *, cuda: bool) -> tuple[Hook, ...]:
     """Return the hooks of one kind of engine process."""
-    return tuple(hook for hook in HOOKS if hook.role == role and (cuda or hook.device == "any"))
+    return tuple(hook for hook in HOOKS if hook.role == role and hook.applies(cuda=cuda))
 
 
 def targets_of(role: Role, *, cuda: bool) -> tuple[Target, ...]:

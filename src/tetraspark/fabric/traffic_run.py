@@ -20,7 +20,7 @@ LISTEN_SECONDS = 10.0
 """How long a client tries until its server listens."""
 REFUSED = re.compile(r"(?i)couldn't connect|connection refused|unable to connect")
 RATE = re.compile(
-    r"(?m)^\s*(?P<bytes>[0-9]+)\s+(?P<count>[0-9]+)\s+(?P<peak>[0-9.]+)\s+(?P<mean>[0-9.]+)"
+    r"(?m)^\s*[0-9]+\s+[0-9]+\s+[0-9.]+\s+(?P<mean>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9.])"
 )
 
 
@@ -96,13 +96,19 @@ def _run(runner: NodeRunner, pool: ThreadPoolExecutor, flow: Flow) -> Rate | Pro
         served = server.result()
     except RunError as error:
         return error.problems[0]
-    match = RATE.search(client.stdout)
-    if client.rc == 0 and match:
-        return Rate(flow.rail, float(match["mean"]), flow.speed)
+    gigabits = read_gigabits(client.stdout)
+    if client.rc == 0 and gigabits is not None:
+        return Rate(flow.rail, gigabits, flow.speed)
     bad = client if client.rc or served.rc == 0 else served
     seen = (bad.stderr.strip() or bad.stdout.strip() or "no report").splitlines()[-1]
     fix = f"on {flow.server}: {flow.listen}; on {flow.client}: {flow.connect}"
     return Problem(flow.rail, f"ended with {bad.rc}: {seen}", "a rate", fix)
+
+
+def read_gigabits(text: str) -> float | None:
+    """Return the mean rate that a client reports, in Gb/s; None without one. Pure."""
+    match = RATE.search(text)
+    return float(match["mean"]) if match else None
 
 
 def _connect(runner: NodeRunner, flow: Flow, ended: threading.Event) -> Result:

@@ -24,12 +24,13 @@ def container_name(line: str, rank: int) -> str:
 class Container:
     """What of a container counts here; times are Unix seconds of the node's clock.
 
-    `processes` are (pid inside the container, state letter of the kernel), none where they could
-    not be seen.
+    `image` is the ID of the image that it was made of. `processes` are (pid inside the container,
+    state letter of the kernel), none where they could not be seen.
     """
 
     id: str
     name: str
+    image: str
     run: str
     rank: int
     status: str
@@ -51,7 +52,9 @@ class Container:
         name, end = self._name(), None
         if name == "exited":
             end = Exit(self.exit_code, self.finished + ahead)
-        return RankState(self.rank, name, pids, end, self.restarts, self.out_of_memory)
+        return RankState(
+            self.rank, name, pids, end, self.restarts, self.out_of_memory, image=self.image
+        )
 
     def _name(self) -> State:
         if self.restarts or self.status == "restarting":
@@ -69,6 +72,7 @@ def read_container(found: Mapping[str, Any], processes: Sequence[Sequence[Any]] 
         return Container(
             id=found["Id"],
             name=found["Name"].removeprefix("/"),
+            image=str(found["Image"]),
             run=labels.get(RUN, ""),
             rank=int(labels.get(RANK, "-1")),
             status=state["Status"],

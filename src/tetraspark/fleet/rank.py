@@ -47,6 +47,7 @@ class RankState:
     never started or left no record; `unreachable` that its node could not be looked at, for which
     `problem` is the reason. `pids` are its live processes, as the rank itself counts them; none
     of a running rank when they could not be seen. `out_of_memory` is what Docker calls OOMKilled.
+    `image` is the ID of its container's image, "" without a container.
     """
 
     rank: int
@@ -56,3 +57,4 @@ class RankState:
     restarts: int = 0
     out_of_memory: bool = False
     problem: Problem | None = None
+    image: str = ""

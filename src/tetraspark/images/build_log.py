@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 KEPT_LINES = 12
 
-LEGACY_STEP = re.compile(r"Step (\d+)/(\d+) : (.*)")
-KIT_STEP = re.compile(r"#(\d+) \[(?:\S+ )?\s*(\d+)/(\d+)\] (.*)")
+LEGACY_STEP = re.compile(r"Step (\d{1,9})/(\d{1,9}) : (.*)")
+KIT_STEP = re.compile(r"#(\d+) \[(?:\S+ )?\s*(\d{1,9})/(\d{1,9})\] (.*)")
 KIT_ERROR = re.compile(r"#(\d+) ERROR: (.*)")
 KIT_OUTPUT = re.compile(r"#(\d+) [\d.]+ (.*)")
 NOISE = re.compile(

@@ -41,7 +41,7 @@ def equal(planned: str, value: Any, info: Info) -> bool:
     """Compare as numbers where both are, else as texts."""
     try:
         return float(planned) == float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return planned == str(value)
 
 

@@ -7,14 +7,13 @@ from tetraspark.doctor.baseline import NodeState
 from tetraspark.doctor.catalogue import CATALOGUE
 from tetraspark.doctor.check import Check
 from tetraspark.doctor.choice import means, require_known
-from tetraspark.doctor.examine import examine
-from tetraspark.doctor.model import engram_wanted
+from tetraspark.doctor.examine import judge
 from tetraspark.doctor.paths import engram_folder
 from tetraspark.doctor.report import Report, fails
 from tetraspark.engram import sample
 from tetraspark.errors import RunError
 from tetraspark.fleet.command import NodeRunner
-from tetraspark.fleet.probe import probe
+from tetraspark.fleet.facts import Facts
 from tetraspark.line.preflight import in_phase
 from tetraspark.site.load import LoadedSite
 from tetraspark.weights.each_node import on_each
@@ -42,16 +41,21 @@ def require_tolerable(despite: Collection[str]) -> None:
 
 
 def fleet_preflight(
-    loaded: LoadedSite, runner: NodeRunner, despite: Collection[str] = (), replacing: bool = False
+    loaded: LoadedSite,
+    runner: NodeRunner,
+    found: Mapping[str, Facts | RunError],
+    despite: Collection[str] = (),
+    replacing: bool = False,
 ) -> Preflight:
     """Make the doctor's checks, and read samples of the Engram shards; no node is changed.
 
-    `despite` are IDs of checks that may fail, or their beginnings. `replacing` is as in `examine`.
+    `found` is what probes of `examine.start_wanted` found, `despite` are IDs of checks that may
+    fail, or their beginnings. `replacing` is as in `judge`.
     Raises RunError with every other failure. A volume of NFS must be as planned in any case: Docker
     makes an empty one of a name that is not there, and mounts that.
     """
-    report = examine(loaded, runner, replacing=replacing)
-    checks = (*report.checks, *_samples(loaded, runner, report))
+    report = judge(loaded, found, replacing)
+    checks = (*report.checks, *_samples(loaded, runner, found, report))
     failed = [one for one in checks if fails(one)]
     weights = loaded.site.weights
     firm = (VOLUME_ID,) if weights and weights.mode == "nfs" else ()
@@ -65,7 +69,12 @@ def fleet_preflight(
     return Preflight(tuple(tolerated), tuple(doubts), report.states)
 
 
-def _samples(loaded: LoadedSite, runner: NodeRunner, report: Report) -> list[Check]:
+def _samples(
+    loaded: LoadedSite,
+    runner: NodeRunner,
+    found: Mapping[str, Facts | RunError],
+    report: Report,
+) -> list[Check]:
     """Read rows of the Engram shards on each node whose manifests are there."""
     ranks = {node.name: rank for rank, node in enumerate(loaded.site.nodes)}
     nodes = [
@@ -78,14 +87,15 @@ def _samples(loaded: LoadedSite, runner: NodeRunner, report: Report) -> list[Che
         rank = ranks[node]
         folder = engram_folder(loaded, rank)
         assert folder is not None, "a manifest was looked at in it"
-        facts = probe(runner, node, engram_wanted(loaded, rank))
+        facts = found[node]
+        assert isinstance(facts, Facts), "a manifest was read in it"
         return sample.verify_sample(runner.run, node, folder, rank, loaded.site.engine.tp, facts)
 
     checks: list[Check] = []
-    for node, found in on_each(runner, nodes, one).items():
-        if isinstance(found, RunError):
-            seen, fix = found.problems[0].seen, found.problems[0].fix
+    for node, told in on_each(runner, nodes, one).items():
+        if isinstance(told, RunError):
+            seen, fix = told.problems[0].seen, told.problems[0].fix
             checks.append(Check(sample.ID, node, "unknown", seen, sample.WISH, fix))
         else:
-            checks += found
+            checks += told
     return checks

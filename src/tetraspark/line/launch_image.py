@@ -34,7 +34,7 @@ def baked(facts: Facts, given: set[str]) -> tuple[list[Problem], list[Problem]]:
     try:
         pairs = json.loads(said.stdout if said else "")[0]["Config"]["Env"] or []
         variables = dict(str(pair).split("=", 1) for pair in pairs)
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         reason = "not asked" if said is None else said.stderr.strip()[-200:] or "another answer"
         seen = f"the image's own variables cannot be seen: {reason}"
         wanted = "an image without network settings of its own"

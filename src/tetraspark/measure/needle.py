@@ -4,11 +4,12 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from tetraspark.line.api import Api
 from tetraspark.measure.corpus import Corpus
-from tetraspark.measure.sized import length_faults, measure_density
+from tetraspark.measure.sized import length_faults, measure_density, meet_length
 from tetraspark.measure.stream import Trace, ask
 
 ADJECTIVES = ("amber", "silver", "quiet", "crimson", "hollow", "gentle", "narrow", "golden")
@@ -77,19 +78,26 @@ def measure_needle(
     seed: int,
     timeout: float,
 ) -> Iterator[Needle]:
-    """Yield every case, shortest text first. Raises RunError when the server does not count."""
-    number = seed * 1_000_003 + 500_000
-    first = number
+    """Yield every case, shortest text first.
+
+    A text of another length makes way for another, with a phrase of its own. Raises RunError when
+    the server does not count.
+    """
+    first = seed * 1_000_003 + 500_000
     density = measure_density(api, lambda size: corpus.text(size, -first - size), timeout)
+    number = first
+
+    def send(depth: float, size: int) -> Trace:
+        nonlocal number
+        number += 1
+        prompt = haystack(corpus, size, depth, phrase_of(number), number)
+        return ask(api, prompt, ANSWER_TOKENS, timeout=timeout)
+
     for wanted in sorted(lengths):
-        for depth in depths:
-            for _ in range(cases):
-                number += 1
-                phrase = phrase_of(number)
-                size = density.characters(wanted - len(QUESTION) // 4)
-                prompt = haystack(corpus, size, depth, phrase, number)
-                trace = ask(api, prompt, ANSWER_TOKENS, timeout=timeout)
-                yield _case(trace, wanted, depth, phrase)
+        size = density.characters(wanted - len(QUESTION) // 4)
+        for depth in [one for one in depths for _ in range(cases)]:
+            trace, size = meet_length(size, wanted, partial(send, depth))
+            yield _case(trace, wanted, depth, phrase_of(number))
 
 
 def _case(trace: Trace, wanted: int, depth: float, phrase: str) -> Needle:

@@ -7,17 +7,14 @@ from typing import Any, Literal
 
 from tetraspark.line.api import Api
 from tetraspark.measure.corpus import Corpus, filler, is_filler
-from tetraspark.measure.sized import Density, length_faults, measure_density
+from tetraspark.measure.sized import length_faults, measure_density, meet_length
 from tetraspark.measure.stream import Trace, ask
 from tetraspark.measure.window import TEMPLATE_TOKENS
 
 Text = Literal["real", "filler"]
+Maker = Callable[[int, int], str]
+"""Makes a text of so many characters for a number: another number, another text."""
 QUESTION = "\n\nHow does the text above begin?"
-PLACES = 5
-"""How many texts are tried for a length: one of them may have far denser words than the rest.
-
-Each after the first has its size corrected by the one before it.
-"""
 
 
 @dataclass(frozen=True)
@@ -95,24 +92,44 @@ def measure_prefill(
     Every prompt is new to the server: its first words are its own. One of another length makes
     way for another. Raises RunError when the server does not count.
     """
-    makers: dict[Text, Callable[[int, int], str]] = {"real": corpus.text, "filler": filler}
+    makers: dict[Text, Maker] = {"real": corpus.text, "filler": filler}
     number = seed * 1_000_003
     for text in texts:
-        density = _density(api, makers[text], number, timeout)
+        prompts = _Prompts(api, makers[text], number, timeout)
+        density = measure_density(api, prompts.to_count, timeout)
         for wanted in sorted(lengths):
-            requests = []
-            size = density.characters(wanted)
-            for _ in range(repeats + 1):
-                for _ in range(PLACES):
-                    number += 1
-                    prompt = makers[text](size, number) + QUESTION
-                    trace = ask(api, prompt, 1, timeout=timeout)
-                    if trace.error or not length_faults(trace.prompt_tokens, wanted):
-                        break
-                    size = max(size * wanted // (trace.prompt_tokens or wanted), 1)
-                requests.append(judge(trace, wanted, text, prompt))
-            yield Row(text, wanted, tuple(requests[1:]))
+            requests = _requests(prompts, text, wanted, density.characters(wanted), repeats + 1)
+            yield Row(text, wanted, requests[1:])
+        number = prompts.number
 
 
-def _density(api: Api, make: Callable[[int, int], str], number: int, timeout: float) -> Density:
-    return measure_density(api, lambda size: make(size, -number - size) + QUESTION, timeout)
+class _Prompts:
+    """Sends prompts of one kind of text, each with the next number; `last` is the newest."""
+
+    def __init__(self, api: Api, make: Maker, number: int, timeout: float) -> None:
+        self._api = api
+        self._make = make
+        self._timeout = timeout
+        self.number = number
+        self.last = ""
+
+    def to_count(self, size: int) -> str:
+        """Return a prompt that no number has, to count its tokens."""
+        return self._make(size, -self.number - size) + QUESTION
+
+    def send(self, size: int) -> Trace:
+        """Ask for one token after a new prompt of so many characters and the question."""
+        self.number += 1
+        self.last = self._make(size, self.number) + QUESTION
+        return ask(self._api, self.last, 1, timeout=self._timeout)
+
+
+def _requests(
+    prompts: _Prompts, text: Text, wanted: int, size: int, count: int
+) -> tuple[Prefill, ...]:
+    """Make so many requests of one length; the size that one had to be corrected to is kept."""
+    found = []
+    for _ in range(count):
+        trace, size = meet_length(size, wanted, prompts.send)
+        found.append(judge(trace, wanted, text, prompts.last))
+    return tuple(found)

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.line.api import Api
-from tetraspark.measure.stream import ask
+from tetraspark.measure.stream import Trace, ask
 from tetraspark.measure.window import TEMPLATE_TOKENS
 
 START_CHARACTERS = 2000
 LENGTH_SLACK = 0.25
 """How far a prompt may be from its wanted length: tokens of a text differ from place to place."""
+
+PLACES = 5
+"""How many texts are tried for a length: one of them may have far denser words than the rest."""
 
 
 def length_faults(tokens: int | None, wanted: int) -> list[str]:
@@ -51,6 +54,22 @@ def measure_density(api: Api, text: Callable[[int], str], timeout: float) -> Den
         seen = f"{counts[0]} prompt tokens for a text, {counts[1]} for twice as much"
         raise _no_count(api, seen)
     return Density(START_CHARACTERS / tokens, max(counts[0] - tokens, 0))
+
+
+def meet_length(size: int, wanted: int, send: Callable[[int], Trace]) -> tuple[Trace, int]:
+    """Send texts until one has its wanted length in tokens, by the server's count.
+
+    `send` sends one of so many characters, another one each time. Each after the first has its
+    size corrected by the count of the one before it. Returns the last, whose request failed or
+    whose length is another one still where PLACES texts were not enough; and the size to go on
+    with.
+    """
+    for _ in range(PLACES):
+        trace = send(size)
+        if trace.error or not length_faults(trace.prompt_tokens, wanted):
+            break
+        size = max(size * wanted // (trace.prompt_tokens or wanted), 1)
+    return trace, size
 
 
 def _no_count(api: Api, seen: str) -> RunError:

@@ -1,14 +1,11 @@
-"""What a receipt tells of a node, looked at while its line is ready. Reads only."""
+"""What a receipt tells of a node: what to read there, and what to make of it. Pure."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 
 from tetraspark.errors import RunError
-from tetraspark.fleet.command import NodeRunner
-from tetraspark.fleet.container import container_name
 from tetraspark.fleet.facts import Facts, Wanted
-from tetraspark.fleet.probe import probe_all
 from tetraspark.fleet.this_machine import HERE
 from tetraspark.images.built import parse_inspect
 from tetraspark.measure.qualification.versions import WANTED as VERSIONS
@@ -18,7 +15,6 @@ from tetraspark.site.load import LoadedSite
 from tetraspark.weights.folder import READ, escaped, folder_of, within
 from tetraspark.weights.place import place_of
 
-RUNNING = "image of the container"
 TAGGED = "image of the tag"
 
 
@@ -57,45 +53,48 @@ def read_model(folder: str | None, facts: Facts) -> KeptModel | None:
     return KeptModel(folder=where, files=len(sizes), bytes=sum(sizes.values()), sha256=digest)
 
 
-def look_at_nodes(
-    loaded: LoadedSite, runner: NodeRunner, idle: Mapping[str, int]
+def receipt_wanted(loaded: LoadedSite) -> dict[str, Wanted]:
+    """Return what a probe reads on each node for a receipt."""
+    look, image = VERSIONS, loaded.site.image
+    if image is not None:
+        look |= Wanted(commands={TAGGED: ("docker", "image", "inspect", image.tag)})
+    return {node: look | model_wanted(model_folder(loaded, node)) for node in nodes_of(loaded)}
+
+
+def served_nodes(
+    loaded: LoadedSite,
+    found: Mapping[str, Facts | RunError],
+    images: Mapping[str, str],
+    idle: Mapping[str, int],
 ) -> tuple[ServedNode, ...]:
-    """Look at every node of a ready line at once; one that is not reached has its error.
+    """Return every node of a ready line; one that was not reached has its error.
 
-    `idle` are the bytes that nodes had available before the start, where that is known.
+    `found` is what probes of `receipt_wanted` found, `images` are the IDs of the images that run,
+    `idle` the bytes that nodes had available before the start, where these are known.
     """
-    names = nodes_of(loaded)
-    found = probe_all(runner, {node: _wanted(loaded, rank) for rank, node in enumerate(names)})
-    return tuple(_served(loaded, node, found[node], idle.get(node)) for node in names)
+    return tuple(
+        _served(loaded, node, found[node], images.get(node, ""), idle.get(node))
+        for node in nodes_of(loaded)
+    )
 
 
-def _wanted(loaded: LoadedSite, rank: int) -> Wanted:
-    look = VERSIONS | model_wanted(model_folder(loaded, nodes_of(loaded)[rank]))
-    image = loaded.site.image
-    if image is None:
-        return look
-    container = container_name(loaded.site.name, rank)
-    running = ("docker", "inspect", "--format", "{{.Image}}", container)
-    tagged = ("docker", "image", "inspect", image.tag)
-    return look | Wanted(commands={RUNNING: running, TAGGED: tagged})
-
-
-def _served(loaded: LoadedSite, node: str, found: Facts | RunError, idle: int | None) -> ServedNode:
+def _served(
+    loaded: LoadedSite, node: str, found: Facts | RunError, running: str, idle: int | None
+) -> ServedNode:
     if isinstance(found, RunError):
         told = Versions(node, error=found.problems[0].seen).as_dict()
         return ServedNode.model_validate({**told, "idle_bytes": idle, "image": None, "model": None})
     tag = loaded.site.image.tag if loaded.site.image else None
     more = {
         "idle_bytes": idle,
-        "image": None if tag is None else _image(tag, found),
+        "image": None if tag is None else _image(tag, running, found),
         "model": read_model(model_folder(loaded, node), found),
     }
     return ServedNode.model_validate({**read_versions(found).as_dict(), **more})
 
 
-def _image(tag: str, facts: Facts) -> KeptImage | None:
-    """Return the image that runs, with the tag's digests where the tag still means it."""
-    running = facts.commands[RUNNING].stdout.strip()
+def _image(tag: str, running: str, facts: Facts) -> KeptImage | None:
+    """Return the image that runs, with the tag's digests where the tag means it."""
     if not running:
         return None
     try:

@@ -31,9 +31,10 @@ class KeptModel(Kept):
 
 
 class ServedNode(KeptNode):
-    """A node while the line was ready; `idle_bytes` is its MemAvailable from before the start.
+    """A node of a line that became ready; a fleet's were looked at just before the start.
 
-    None where nobody looked: a line that made way for this one was still in memory. Image and
+    `idle_bytes` is its MemAvailable from before the start, None where nobody looked: a line that
+    made way for this one was still in memory. `image` is that of the container that ran. Image and
     model are None where a node has none, or could not be seen.
     """
 

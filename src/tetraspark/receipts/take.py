@@ -1,15 +1,11 @@
 """Taking the receipt of a line that has just become ready."""
 
-from collections.abc import Mapping
-
 from tetraspark import __version__
-from tetraspark.fleet.command import NodeRunner
 from tetraspark.images.package import read_package
 from tetraspark.line.run import Run
 from tetraspark.line.serve import Served
 from tetraspark.measure.about import now
-from tetraspark.receipts.look import look_at_nodes
-from tetraspark.receipts.receipt import Proof, ServeReceipt
+from tetraspark.receipts.receipt import Proof, ServedNode, ServeReceipt
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.secret import hide
 
@@ -21,15 +17,13 @@ def take_receipt(
     loaded: LoadedSite,
     run: Run,
     served: Served,
-    runner: NodeRunner,
-    idle: Mapping[str, int],
+    nodes: tuple[ServedNode, ...],
     key: str | None,
     rollback_of: str | None = None,
 ) -> ServeReceipt:
-    """Look at the nodes and return the receipt of a run that is ready.
+    """Return the receipt of a run that is ready, on nodes as `served_nodes` tells them.
 
-    `idle` are the bytes that nodes had available before the start. Raises RunError when the run's
-    plan is gone, UsageError where git is needed and does not answer.
+    Raises RunError when the run's plan is gone, UsageError where git is needed and does not answer.
     """
     tolerated = {str(one["id"]) for one in run.read().get("tolerated", ())}
     return ServeReceipt(
@@ -46,7 +40,7 @@ def take_receipt(
         plan=run.plan(),
         effective=tuple(run.effective() or ()),
         tolerated=tuple(sorted(tolerated)),
-        nodes=look_at_nodes(loaded, runner, idle),
+        nodes=nodes,
         proof=Proof(
             prompt=loaded.site.model.canary.prompt,
             answer=served.answer.text,

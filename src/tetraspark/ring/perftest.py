@@ -1,5 +1,6 @@
 """Traffic of perftest: RDMA writes with `ib_write_bw` on both ends of a path."""
 
+import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ SECONDS = 60.0
 ATTEMPTS = 20
 BETWEEN_SECONDS = 0.5
 NOT_YET = "Couldn't connect"
+ROW = re.compile(r"(?m)^[ \t]*[0-9]{1,18}[ \t]+([0-9]{1,18})[ \t]+\S+[ \t]+\S")
 
 
 class Perftest:
@@ -82,10 +84,7 @@ class Perftest:
 
 def read_perftest(client: Result, server: Result) -> Sent:
     """Return what perftest reports: rows of bytes, iterations, and rates. Pure."""
-    rows = [line.split() for line in client.stdout.splitlines()]
-    counts = [
-        int(row[1]) for row in rows if len(row) >= 4 and row[0].isdecimal() and row[1].isdecimal()
-    ]
+    counts = [int(count) for count in ROW.findall(client.stdout)]
     if client.rc or server.rc or not counts:
         bad = client if client.rc or not server.rc else server
         last = (bad.stderr.strip().splitlines() or bad.stdout.strip().splitlines() or [""])[-1]

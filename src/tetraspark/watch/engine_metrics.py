@@ -14,15 +14,21 @@ from tetraspark.watch.observation import EngineSample
 Series = dict[str, list[tuple[dict[str, str], float]]]
 PREFIX = "sglang:"
 REALTIME = "realtime_tokens_total"
-_PREFILL = re.compile(r"Prefill batch.*?#new-token: (\d+)")
-_RUNNING = re.compile(r"#running-req: (\d+)")
-_WAITING = re.compile(r"#queue-req: (\d+)")
-_USED = re.compile(r"(?<!full )(?<!swa )token usage: ([\d.]+)")
-_RATE = re.compile(r"gen throughput \(token/s\): ([\d.]+)")
+MOST = 1e15
+"""More tokens than any counter reaches; NaN and infinity are no number of anything either."""
+_PREFILL = re.compile(r"Prefill batch.*?#new-token: (\d{1,15})\b")
+_RUNNING = re.compile(r"#running-req: (\d{1,15})\b")
+_WAITING = re.compile(r"#queue-req: (\d{1,15})\b")
+_NUMBER = r"(\d{1,15}(?:\.\d{1,15})?)(?![\d.])"
+_USED = re.compile(rf"(?<!full )(?<!swa )token usage: {_NUMBER}")
+_RATE = re.compile(rf"gen throughput \(token/s\): {_NUMBER}")
 
 
 def read_metrics(text: str) -> EngineSample | None:
-    """Read the text of /metrics; None for one that is not the engine's."""
+    """Read the text of /metrics; None for one that is not the engine's.
+
+    A value that no counter reaches is as one that is not told.
+    """
     try:
         found = _series(text)
     except (ValueError, IndexError, KeyError):
@@ -49,7 +55,8 @@ def _series(text: str) -> Series:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             # A request's priority splits a gauge into parts; the whole has none.
-            if sample.name.startswith(PREFIX) and not sample.labels.get("priority"):
+            whole = sample.name.startswith(PREFIX) and not sample.labels.get("priority")
+            if whole and abs(sample.value) <= MOST:
                 name = sample.name.removeprefix(PREFIX)
                 found.setdefault(name, []).append((sample.labels, sample.value))
     return found

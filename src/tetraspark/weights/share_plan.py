@@ -153,7 +153,7 @@ def _is_head(head: Facts, planned: Mapping[str, NfsVolume]) -> bool:
     try:
         links = json.loads(head.commands[ADDRESSES].stdout)
         own = {one["local"] for link in links for one in link.get("addr_info", ())}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
     return all(volume.server in own for volume in planned.values())
 
@@ -163,7 +163,7 @@ def _admitted(node: str, volume: NfsVolume, clients: tuple[str, ...], said: Said
     try:
         source = json.loads(said.stdout)[0]["prefsrc"]
         admitted = admits(clients, source)
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return []
     wanted = f"an address that weights.nfs_clients admits: {', '.join(clients)}"
     seen = f"{node} reaches {volume.server} from {source}"

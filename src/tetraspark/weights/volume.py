@@ -37,7 +37,7 @@ def parse_volume(said: Said) -> DockerVolume | None:
         labels = found.get("Labels") or {}
         options = dict((found.get("Options") or {}).items())
         return DockerVolume(found["Name"], found["Driver"], options, labels.get(LINE))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"docker volume inspect said something else: {error}") from error
 
 

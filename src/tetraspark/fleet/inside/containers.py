@@ -49,7 +49,7 @@ def containers(filters: list[str]) -> list[dict[str, Any]]:
         # One that is being removed is not there any more: that is an answer, and no failure.
         with contextlib.suppress(RuntimeError):
             found += json.loads(docker("inspect", one))
-    kept = ("Id", "Name", "RestartCount", "State")
+    kept = ("Id", "Image", "Name", "RestartCount", "State")
     return [{**{key: one[key] for key in kept}, "Config": labels(one)} for one in found]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 
 from tetraspark.errors import RunError
 from tetraspark.fleet.command import NodeRunner
@@ -40,9 +41,11 @@ class Versions:
 
 
 def read_versions(facts: Facts) -> Versions:
-    """Return the versions that a probe of WANTED found. Pure."""
+    """Return the versions that a probe of WANTED, and maybe of more, found. Pure."""
     nics = {
-        path.split("/")[-2]: text.strip() for path, text in facts.files.items() if path != BOARD
+        path.split("/")[-2]: text.strip()
+        for path, text in facts.files.items()
+        if fnmatchcase(path, NIC)
     }
     return Versions(
         node=facts.node,
