@@ -136,12 +136,18 @@ def listener(fleet: Fleet) -> Iterator[None]:
     argv = ["nsenter", "--target", str(pid), "--all", "busybox", "nc", "-l", "-p", "8888"]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
     tables = [Path(f"/proc/{pid}/net/{name}") for name in ("tcp", "tcp6")]
-    wait_until(lambda: any(":22B8 " in one.read_text() for one in tables), "a listener")
+    wait_until(lambda: any(map(listens, tables)), "a listener")
     yield
     # nsenter waits for it: it is in the node's PID namespace, as a child of its own.
     os.kill(child_of(process.pid) or process.pid, signal.SIGKILL)
     process.wait(timeout=20)
-    assert not any(":22B8 " in one.read_text() for one in tables)
+    assert not any(map(listens, tables))
+
+
+def listens(table: Path) -> bool:
+    """Tell whether a table of sockets has port 8888 in the state LISTEN."""
+    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    return any(row[1].endswith(":22B8") and row[3] == "0A" for row in rows)
 
 
 def test_each_node_fails_in_its_own_way_and_the_command_says_so(
