@@ -50,3 +50,10 @@ def test_a_bundle_of_a_local_line(command: Command, tmp_path: Path) -> None:
     again = command.run("support-bundle", "--out", str(file))
     assert again.returncode == 2
     assert "the file exists" in again.stderr
+
+
+def test_a_key_that_cannot_be_read_is_told(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "local.key").unlink()
+    index = command.json("support-bundle", "--out", str(tmp_path / "out.tar.gz"))
+    (told,) = [one for one in index["missing"] if one["name"] == str(tmp_path / "local.key")]
+    assert "look before you send" in told["why"]

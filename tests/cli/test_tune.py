@@ -237,3 +237,9 @@ def test_a_plot_has_its_letters_where_the_values_are() -> None:
     assert all(
         isinstance(line, Text) for line in plot((16,), (Curve("a", "a", "", (1.0,)),), {}, 1)
     )
+
+
+def test_a_site_of_one_node_has_nothing_to_tune(tmp_path: Path) -> None:
+    alone = Command(write_site(tmp_path, "alone", ranks=1), tmp_path / "state")
+    assert "1 node" in refused(alone, "--show")
+    assert "2 to 8, for collectives of ours" in refused(alone, "--dry-run")

@@ -33,9 +33,13 @@ def test_a_restart_without_a_transport_needs_one() -> None:
 def test_the_page_has_a_port_of_its_own() -> None:
     local = (SITES / "local.toml").read_text()
     load(local + "\n[watch]\nport = 30001\n")
-    with pytest.raises(UsageError, match="which \\[api\\] has as well") as caught:
+    with pytest.raises(UsageError, match="for the API and for the watch's page") as caught:
         load(local + "\n[watch]\nport = 30000\n")
     (problem,) = caught.value.problems
     assert problem.where.endswith(f":{local.count(chr(10)) + 3}")
     free = local.replace("port = 30000", "port = 0")
     load(free + "\n[watch]\nport = 0\n")
+    default = local.replace("port = 30000", "port = 9400")
+    with pytest.raises(UsageError, match="for the API and for the watch's page"):
+        load(default)
+    load(default + "\n[watch]\npage = false\n")

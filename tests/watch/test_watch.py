@@ -219,3 +219,17 @@ def test_a_line_that_was_restarted_is_left_as_it_is(tmp_path: Path) -> None:
     assert watch.restart is None
     (kept,) = [one for one in found[-1].findings if one.id == "WEDGE.KEPT"]
     assert "done: nothing (restarted before, and wedged again" in kept.observed
+
+
+def test_a_changed_site_file_is_not_served_by_a_restart(tmp_path: Path) -> None:
+    line = StoodIn(tmp_path, 'on_wedge = "restart-once"')
+    with line.served():
+        watch = line.watch([])
+        line.looks(watch, 1)
+        line.site.write_text(line.site.read_text().replace("kv_tokens = 4096", "kv_tokens = 2048"))
+        line.wedge()
+        line.looks(watch, 6)
+    assert watch.restart is None
+    (act,) = Record(line.store.root).acts()
+    assert act["done"] == "nothing"
+    assert act["why"].startswith("the site file is not what this run was served from")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tetraspark.bundle.encodings import SHORTEST, encodings
+from tetraspark.bundle.source import Missing
 from tetraspark.line.key_file import key_file_of
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.secret import hide, names_secret
@@ -98,6 +99,19 @@ def known_secrets(key_file: Path | None, environ: Mapping[str, str]) -> tuple[st
             text = ""
         found += [text, *text.split()]
     return tuple(dict.fromkeys(one for one in found if one))
+
+
+def unread_key(loaded: LoadedSite) -> Missing | None:
+    """Return a key file that cannot be read: its key cannot be taken out of any text."""
+    file = key_file_of(loaded)
+    if file is None:
+        return None
+    try:
+        file.read_bytes()
+    except OSError as error:
+        why = f"{error.strerror}, so a key that a text repeats is not known: look before you send"
+        return Missing(str(file), why)
+    return None
 
 
 def redactor_of(loaded: LoadedSite, environ: Mapping[str, str]) -> Redactor:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, SitePath, open_line
-from tetraspark.cli.output import print_problems
+from tetraspark.cli.output import print_problems, shown
 from tetraspark.errors import Problem, UsageError
 from tetraspark.line.engine_log import Line
 from tetraspark.line.log_tail import LogTail
@@ -59,5 +59,5 @@ def _print(entries: Iterable[Line], name_rank: bool, json: bool) -> None:
             text = jsonlib.dumps({"rank": entry.rank, "time": entry.time, "text": entry.text})
         else:
             text = f"rank {entry.rank} | {entry.text}" if name_rank else entry.text
-        sys.stdout.write(text + "\n")
+        sys.stdout.write((text if json else shown(text)) + "\n")
     sys.stdout.flush()

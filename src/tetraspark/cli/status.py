@@ -102,7 +102,7 @@ def _print(found: Status) -> None:
     out.print(table)
     for rank in found.ranks:
         if rank.state != "running" and found.phase != "stopped":
-            out.print(f"rank {rank.rank} said last: {rank.last_line}", markup=False)
+            out.print(f"rank {rank.rank} said last: {shown(rank.last_line)}", markup=False)
     for rank in found.ranks:
         if rank.usage is not None:
             out.print(f"kv pool of rank {rank.rank}: {rank.usage}", markup=False)

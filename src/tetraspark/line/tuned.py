@@ -5,6 +5,7 @@ from typing import Literal
 
 from tetraspark.collectives.build import SOURCE
 from tetraspark.collectives.cuda_source import KERNELS, PROTOCOL
+from tetraspark.collectives.routes import MAX_WORLD
 from tetraspark.collectives.thresholds import ThresholdKey, build_of
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.hardware import cores, machine
@@ -38,7 +39,8 @@ def section_of(loaded: LoadedSite) -> Collectives:
 
 
 def key_of(loaded: LoadedSite, device: Literal["cpu", "cuda"] = "cpu") -> ThresholdKey:
-    """Return what the line's thresholds depend on. Raises UsageError as `section_of`.
+    """Return what the line's thresholds depend on. Raises UsageError as `section_of`, and
+    for a number of nodes that no group can have.
 
     Shared memory has no packets, so no MTU. On GPUs the kernels move the data, not the proxy.
     """
@@ -47,7 +49,12 @@ def key_of(loaded: LoadedSite, device: Literal["cpu", "cuda"] = "cpu") -> Thresh
     words = f"{machine()}, {cores()} cores"
     build = build_of(words, *(source.read_bytes() for source in sources))
     transport = section.transport if device == "cpu" else f"{section.transport}-{device}"
-    return ThresholdKey(len(loaded.site.nodes), section.lanes, 0, transport, build)
+    count = len(loaded.site.nodes)
+    if not 2 <= count <= MAX_WORLD:
+        where, wanted = str(loaded.path), f"2 to {MAX_WORLD}, for collectives of ours"
+        seen = f"{count} node{'s' if count > 1 else ''}"
+        raise UsageError(Problem(where, seen, wanted, 'transport = "off"'))
+    return ThresholdKey(count, section.lanes, 0, transport, build)
 
 
 def tuned(loaded: LoadedSite, store: ThresholdStore | None = None) -> Tuned:

@@ -51,7 +51,11 @@ def watch_findings(document: Document) -> Iterator[Finding]:
 
 
 def _ports(document: Document) -> Iterator[Finding]:
-    port = table_at(document, "watch").get("port")
-    if port and port == table_at(document, "api").get("port"):
-        seen, wanted = f"port = {port}, which [api] has as well", "a port of its own"
-        yield Finding(("watch", "port"), seen, wanted, "set another port, or 0 for a free one")
+    section, api = table_at(document, "watch"), table_at(document, "api").get("port")
+    if section.get("enabled") is False or section.get("page") is False:
+        return
+    port = section.get("port", Watch.model_fields["port"].default)
+    if port and port == api:
+        path: KeyPath = ("watch", "port") if "port" in section else ("api", "port")
+        seen, wanted = f"port = {port} for the API and for the watch's page", "a port for each"
+        yield Finding(path, seen, wanted, "set another port, or [watch] port = 0 for a free one")

@@ -1,18 +1,26 @@
 """What is done about a wedge: the evidence is kept, then the site's word is followed, once."""
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tetraspark.errors import UsageError
 from tetraspark.line.stop import stop_run
+from tetraspark.receipts.store import ReceiptStore
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.collect import collect
 from tetraspark.watch.observation import Finding, Observation
 from tetraspark.watch.process import command
-from tetraspark.watch.record import STARTED_BY_WATCH, Act, Record, choose
+from tetraspark.watch.record import RESTARTS, STARTED_BY_WATCH, Act, Record, choose
 from tetraspark.watch.watched import Watched
+
+CHANGED = (
+    "the site file is not what this run was served from, so a restart would serve another line: "
+    "`tetraspark serve --replace` serves the file, `tetraspark rollback` what was good before"
+)
 
 
 def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
@@ -28,6 +36,8 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
         return None
     evidence = collect(watched.loaded, run, watched.nodes, found, watched.observer.metrics())
     done, why = choose(watched.loaded.site.watch.on_wedge, acts)
+    if done in RESTARTS and site_changed(watched, run.id):
+        done, why = "nothing", CHANGED
     told = Act(
         at=found.at,
         run=run.id,
@@ -43,6 +53,22 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
         run.record(phase="stopped")
         stop_run(watched.runner, run, watched.loaded.site.deadlines.stop_seconds)
     return done
+
+
+def site_changed(watched: Watched, run: str) -> bool:
+    """Tell whether the site file is another one than what a run was served from.
+
+    That is what its receipt says, as after a rollback; else what this watch began with.
+    """
+    try:
+        served = ReceiptStore(watched.store.root).read(run).site_sha256
+    except UsageError:
+        served = watched.loaded.sha256
+    try:
+        now = hashlib.sha256(watched.loaded.path.read_bytes()).hexdigest()
+    except OSError:
+        return True
+    return now != served
 
 
 def acted_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Finding, ...]:
