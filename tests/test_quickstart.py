@@ -95,7 +95,7 @@ SAYS = {
         "page:     http://127.0.0.1:",
         "set-up: tetraspark: done",
     ],
-    "completions": ['"completion_tokens":16', "Hello! I am a tiny model"],
+    "chat/completions": ['"completion_tokens":16', "Hello! I am a tiny model"],
     "openai": ["Hello! I am a tiny model"],
     "tetraspark status\n": ["ready - every rank", "CHAT.STREAM", "--node-rank", "TP2"],
     "healthz": ["ready: every rank is up", 'tetraspark_line_state{state="ready"} 1.0'],
