@@ -1,6 +1,5 @@
 """What is done about a wedge: the evidence is kept, then the site's word is followed, once."""
 
-import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 from tetraspark.errors import UsageError
 from tetraspark.line.stop import stop_run
 from tetraspark.receipts.store import ReceiptStore
+from tetraspark.site.source import read_source
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.collect import collect
 from tetraspark.watch.observation import Finding, Observation
@@ -65,10 +65,9 @@ def site_changed(watched: Watched, run: str) -> bool:
     except UsageError:
         served = watched.loaded.sha256
     try:
-        now = hashlib.sha256(watched.loaded.path.read_bytes()).hexdigest()
-    except OSError:
+        return read_source(watched.loaded.path).sha256 != served
+    except UsageError:
         return True
-    return now != served
 
 
 def acted_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Finding, ...]:
