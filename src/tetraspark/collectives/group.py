@@ -16,6 +16,7 @@ from tetraspark.collectives.report import state_of
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.transport import Phase, Transport
+from tetraspark.collectives.watchdog import Watchdog
 
 
 class Group:
@@ -168,6 +169,11 @@ class Group:
                     words = f"the result was not ready {deadline_s:g} s after it was asked for"
                     link.supervisor.fail(Kind.LATE, link.rank, -1, words)
             link.transport.pause(0.001)
+
+    def watchdog(self) -> Watchdog:
+        """Return a watchdog for a thread of the caller's, which leaves it before `close`."""
+        link = self._link
+        return Watchdog(link.settings, link.transport, link.supervisor)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a status command: JSON-able, never waits."""

@@ -1,6 +1,7 @@
 """Tells late from dead by the wall clock, fails the whole group, and finds the one root cause."""
 
 import logging
+import threading
 from dataclasses import dataclass, field
 
 from tetraspark.collectives import native
@@ -74,6 +75,8 @@ class Supervisor:
             Kind.LATE: settings.late_limit_s,
         }
         self._settle_until: float | None = None
+        # A watchdog's thread may find what the rank's own thread finds.
+        self._first = threading.RLock()
         self._next_roll_call = 0.0
         self.root: Failure | None = None
         self.late = {peer: Lateness() for peer in self._peers}
@@ -116,14 +119,27 @@ class Supervisor:
                 self.fail(Kind.DEAD, peer, -1, "its process is gone")
 
     def fail(self, kind: Kind, peer: int, lane: int, detail: str) -> None:
-        """Make the whole group fail with this rank's finding; only the first one counts."""
-        if self._settle_until is None:
-            own = self._endpoint
-            self._stop(Failure(kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail))
+        """Make the whole group fail with this rank's finding; only the first one counts.
+
+        Like `heard`, it may be called from any thread.
+        """
+        own = self._endpoint
+        self._stop(Failure(kind, self._rank, peer, lane, own.sequence, own.nbytes(), detail))
+
+    def heard(self) -> Failure | None:
+        """Return the root once the group has failed and all have left their findings, else None.
+
+        Looks only at what the ranks have left, not at the operation.
+        """
+        if self.root is None and (self.settling or self._adopt()):
+            self._conclude(self._transport.now())
+        return self.root
 
     def _stop(self, finding: Failure | None) -> None:
-        self._settle_until = self._transport.now() + self._settings.settle_s
-        self._records.leave(finding)
+        with self._first:
+            if self._settle_until is None:
+                self._settle_until = self._transport.now() + self._settings.settle_s
+                self._records.leave(finding)
 
     def _adopt(self) -> bool:
         if not self._records.of_peers():
@@ -200,8 +216,12 @@ class Supervisor:
             log.warning("rank %d has waited %.1f s for rank %d at sequence %d: %s", *words)
 
     def _settle(self, now: float) -> None:
-        assert self._settle_until is not None
-        if now < self._settle_until and self._records.awaited():
-            return
-        self.root = self._records.root()
-        raise CollectiveError(self.root, self._rank)
+        self._conclude(now)
+        if self.root is not None:
+            raise CollectiveError(self.root, self._rank)
+
+    def _conclude(self, now: float) -> None:
+        with self._first:
+            assert self._settle_until is not None
+            if self.root is None and (now >= self._settle_until or not self._records.awaited()):
+                self.root = self._records.root()

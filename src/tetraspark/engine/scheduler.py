@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.collectives.failure import BuildError, CollectiveError, RefusedError
-from tetraspark.engine import guard_scheduler, receipts
+from tetraspark.engine import guard_scheduler, receipts, watchdog
 from tetraspark.engine.communicator import Communicator, open_communicator
 from tetraspark.engine.hooks import hooks_of
 from tetraspark.engine.label import RUN_DIR
@@ -34,6 +34,8 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         communicator = open_communicator(group)
     except (RefusedError, BuildError, ValueError) as error:
         receipts.refuse([f"collectives: {error}"])
+    if communicator is not None:
+        watchdog.watch_in_background(communicator)
     if communicator is not None and RUN_DIR in os.environ:
         path = progress_path(Path(os.environ[RUN_DIR]), group.rank_in_group)
         write_in_background(path, communicator.state)
@@ -136,6 +138,8 @@ def around_event_loop(original: Callable[[Any], None], scheduler: Any) -> None:
         if communicator is not None:
             communicator.look_for_cause(CAUSE_SECONDS)
         raise
+    finally:
+        watchdog.leaving.set()
 
 
 def after_sequence_lengths(result: None, *args: Any, **kwargs: Any) -> None:

@@ -1,0 +1,87 @@
+"""Four ranks in the event loop; one stops before it has passed on what the engine shares.
+
+Run as a program, with the rank that stops. It prints what the other ranks logged, as JSON, and
+how often one of them told its parent to end, with SIGQUIT as the engine's scheduler does.
+"""
+
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed
+
+from tests.serving import eventually
+from tetraspark.collectives.settings import Settings
+from tetraspark.engine import scheduler, watchdog
+from tetraspark.engine.communicator import Communicator
+
+WORLD = 4
+SETTINGS = Settings(max_reduce_bytes=1 << 16, freeze_limit_s=1.0)
+LIMIT_S = 40
+
+
+@dataclass(frozen=True)
+class EngineGroup:
+    """What the communicator uses of the engine's `GroupCoordinator`."""
+
+    rank_in_group: int
+    world_size: int
+    cpu_group: Any
+
+
+def serve(rank: int, frozen: int, folder: str, parent: int) -> None:
+    logging.basicConfig(filename=f"{folder}/{rank}.log", format="%(message)s")
+    meeting = f"file://{folder}/meeting"
+    torch.distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=WORLD)
+    group = EngineGroup(rank, WORLD, torch.distributed.group.WORLD)
+    scheduler.communicator = communicator = Communicator(group, SETTINGS)
+    watchdog.watch_in_background(communicator)
+
+    def event_loop(_: object) -> None:
+        requests, hidden = torch.zeros(4), torch.zeros(64)
+        for step in range(1000):
+            if step == 3 and rank == frozen:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            torch.distributed.broadcast(requests, 0)
+            communicator.all_reduce(hidden)
+
+    try:
+        scheduler.around_event_loop(event_loop, None)
+    except Exception as error:
+        logging.error("%s: %s", type(error).__name__, error)
+        os.kill(parent, signal.SIGQUIT)
+
+
+def main(frozen: int) -> None:
+    quits: list[int] = []
+    signal.signal(signal.SIGQUIT, lambda number, _: quits.append(number))
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            spawn.Process(target=serve, args=(rank, frozen, folder, os.getpid()))
+            for rank in range(WORLD)
+        ]
+        for one in ranks:
+            one.start()
+        logs = [Path(folder, f"{rank}.log") for rank in range(WORLD) if rank != frozen]
+        eventually(
+            lambda: all(log.exists() and "CollectiveError: " in log.read_text() for log in logs),
+            LIMIT_S,
+        )
+        for one in ranks:
+            one.kill()
+            one.join()
+        words = {log.stem: log.read_text() if log.exists() else "" for log in logs}
+    print(json.dumps({"words": words, "quits": len(quits)}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
