@@ -7,6 +7,7 @@ import subprocess
 from ctypes import Structure, addressof, c_char, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
@@ -17,14 +18,16 @@ from tetraspark.collectives.cuda_launch import Form, kernel_name
 from tetraspark.collectives.cuda_requests import Requests
 from tetraspark.collectives.cuda_source import Shape, kernel_source
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
-from tetraspark.collectives.endpoint import configure
+from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.layout import ABORT, Layout
+from tetraspark.collectives.relay import Relay
 from tetraspark.collectives.routes import Routes
 
 HERE = Path(__file__).parent
 CPU = torch.device("cpu")
 THREADS = 128
 TURNS = 20000
+CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 class Launch(Structure):
@@ -61,7 +64,14 @@ class Emulated:
     """W ranks with regions, device state and reports of their own."""
 
     def __init__(
-        self, library: ctypes.CDLL, world: int, lanes: int, *, pull: bool, sequence: int = 0
+        self,
+        library: ctypes.CDLL,
+        world: int,
+        lanes: int,
+        *,
+        pull: bool,
+        queued: bool = False,
+        sequence: int = 0,
     ) -> None:
         self.world, self.lanes = world, lanes
         self.layout = Layout(world, lanes, 1 << 16, 1 << 15, 1 << 17)
@@ -75,10 +85,18 @@ class Emulated:
         self._configs = [
             configure(
                 self.layout, Routes.uniform(world, lanes), rank, bases,
-                direct=True, pull=pull, start_sequence=sequence, spins=0, yields=0,
+                direct=not queued, pull=pull, start_sequence=sequence, spins=0, yields=0,
             )
             for rank in range(world)
         ]  # fmt: skip
+
+        self.relays = [self._relay(rank) for rank in range(world)] if queued else []
+
+    def _relay(self, rank: int) -> Relay:
+        """Open a relay that steps only when it is told; all regions are mapped here."""
+        endpoint = Endpoint(self.layout, self._configs[rank])
+        endpoint.copy_queued()
+        return Relay(endpoint)
 
     def launch(self, rank: int, request: native.Request, form: Form | None = None) -> Launch:
         """Return a launch as the product's launcher would make it."""
@@ -104,6 +122,14 @@ class Emulated:
         for rank, own in enumerate(launches):
             for i, one in enumerate(own):
                 flat[rank * count + i] = one
-        left = self._library.run_ranks(flat, self.world, count, seed, TURNS)
+        random = Random(seed)
+        step = CALLBACK(lambda: self._step(random)) if self.relays else CALLBACK()
+        left = self._library.run_ranks(flat, self.world, count, seed, TURNS, step)
         if left:
             raise TimeoutError(f"{left} ranks had not ended after {TURNS} turns")
+
+    def _step(self, random: Random) -> None:
+        """Let some relays look, so that each is now early and now late."""
+        for relay in self.relays:
+            if random.random() < 0.3:
+                relay.step()

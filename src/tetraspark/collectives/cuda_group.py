@@ -156,7 +156,9 @@ class CudaGroup:
         if not self._closed:
             with self._watch.lock:
                 self._found.endpoint.poll()
-        return self._host.state() | {"device": str(self._found.device)}
+        relay = self._found.relay
+        own = {"device": str(self._found.device)} | ({"relay": relay.counts()} if relay else {})
+        return self._host.state() | own
 
     def close(self) -> dict[int, str]:
         """Stop the watch, end what still runs, and say goodbye; returns each peer's fate.
