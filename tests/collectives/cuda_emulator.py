@@ -43,9 +43,8 @@ class Launch(Structure):
     )
 
 
-@cache
-def emulator(world: int, folder: Path) -> ctypes.CDLL:
-    """Compile the kernels of one shape as C++ and load them."""
+def build_emulator(world: int, folder: Path) -> Path:
+    """Compile the kernels of one shape as C++; returns the library."""
     source = kernel_source(Shape(world, THREADS, 2), ptx=HERE / "cuda_words.cpp")
     source = re.sub(r"__shared__ (\w+) (\w+);", r"\1 &\2 = shared_memory<\1>();", source)
     # Fewer polls between looks at the clock and the abort word: a poll is dear here.
@@ -57,7 +56,26 @@ def emulator(world: int, folder: Path) -> ctypes.CDLL:
     # No contraction: a sum here must have the bits of the GPU's.
     flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
     subprocess.run([find_cxx(), *flags, "-o", str(library), str(file)], check=True)
-    return ctypes.CDLL(str(library))
+    return library
+
+
+@cache
+def emulator(world: int, folder: Path) -> ctypes.CDLL:
+    """Return the kernels of one shape as a library, loaded."""
+    return ctypes.CDLL(str(build_emulator(world, folder)))
+
+
+def launch(
+    library: ctypes.CDLL,
+    config: native.Config,
+    request: native.Request,
+    device: DeviceArguments,
+    form: Form,
+) -> Launch:
+    """Return a launch as the product's launcher would make it."""
+    device.stagers = form.stagers
+    kernel = ctypes.cast(getattr(library, kernel_name(request, config.world)), c_void_p)
+    return Launch(kernel, *form.grid(config.lanes), config, request, device)
 
 
 class Emulated:
@@ -99,17 +117,13 @@ class Emulated:
         return Relay(endpoint)
 
     def launch(self, rank: int, request: native.Request, form: Form | None = None) -> Launch:
-        """Return a launch as the product's launcher would make it."""
-        form = form or Form()
+        """Return a launch of a rank."""
         device = DeviceArguments(
             state=addressof(self.states[rank]),
             report=addressof(self.reports[rank]),
             deadline_ns=5000,
-            stagers=form.stagers,
         )
-        name = kernel_name(request, self.world)
-        kernel = ctypes.cast(getattr(self._library, name), c_void_p)
-        return Launch(kernel, *form.grid(self.lanes), self._configs[rank], request, device)
+        return launch(self._library, self._configs[rank], request, device, form or Form())
 
     def abort(self, rank: int) -> None:
         """Raise the abort word of a rank."""
