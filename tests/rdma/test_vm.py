@@ -18,6 +18,7 @@ CHECKS = {
         "check_worlds.py",
         "check_bits.py",
         "check_kernels.py",
+        "check_communicator.py",
         "check_faults.py",
         "check_failover.py",
         "check_events.py",

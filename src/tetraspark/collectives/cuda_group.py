@@ -21,6 +21,7 @@ from tetraspark.collectives.opening import Exchange, drive
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.transport import Transport
+from tetraspark.collectives.watchdog import Watchdog
 
 CLOSE_LIMIT_S = 2.0
 
@@ -150,6 +151,10 @@ class CudaGroup:
         """
         self._open()
         self._watch.check(deadline_s, done)
+
+    def watchdog(self) -> Watchdog:
+        """Return a watchdog for a thread of the caller's, which leaves it before `close`."""
+        return self._host.watchdog()
 
     def state(self) -> dict[str, Any]:
         """Return the state for a status command: JSON-able, never waits for the GPU."""
