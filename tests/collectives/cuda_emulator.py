@@ -14,10 +14,12 @@ import torch
 
 from tests.collectives.cuda_host import find_cxx
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form, kernel_name
 from tetraspark.collectives.cuda_requests import Requests
 from tetraspark.collectives.cuda_source import Shape, kernel_source
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
+from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.layout import ABORT, Layout
 from tetraspark.collectives.relay import Relay
@@ -27,6 +29,9 @@ HERE = Path(__file__).parent
 CPU = torch.device("cpu")
 THREADS = 128
 TURNS = 20000
+BF16 = torch.bfloat16
+SPLIT = Form(2, 3)
+SIZES = (16, 48, 4112, 20000 * 2 - 64)
 CALLBACK = ctypes.CFUNCTYPE(None)
 
 
@@ -147,3 +152,19 @@ class Emulated:
         for relay in self.relays:
             if random.random() < 0.3:
                 relay.step()
+
+
+def reduction(
+    ranks: Emulated, inputs: list[torch.Tensor], form: Form, algorithm: Algorithm
+) -> tuple[list[list[Launch]], list[torch.Tensor]]:
+    """Return every rank's launches of one all-reduce in place, and the tensors they fill."""
+    made, outs = [], []
+    for rank, tensor in enumerate(inputs):
+        out = tensor.clone()
+        request, _, _ = ranks.requests[rank].reduce(out, out, algorithm)
+        launches = [ranks.launch(rank, request, form)]
+        if algorithm is Algorithm.TWO_SHOT:
+            launches.append(ranks.launch(rank, gather_of(request, rank), form))
+        made.append(launches)
+        outs.append(out)
+    return made, outs

@@ -5,41 +5,29 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.collectives.cuda_emulator import Emulated, Launch, emulator
+from tests.collectives.cuda_emulator import (
+    BF16,
+    SIZES,
+    SPLIT,
+    Emulated,
+    Launch,
+    emulator,
+    reduction,
+)
 from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form
 from tetraspark.collectives.cuda_state import ABORTED, DEADLINE
-from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.flags import Op
 from tetraspark.collectives.requests import probe_request
 
 ONE, TWO = Algorithm
-BF16 = torch.bfloat16
-SPLIT = Form(2, 3)
-SIZES = (16, 48, 4112, 20000 * 2 - 64)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(tmp_path_factory.mktemp("kernels"))
-
-
-def reduction(
-    ranks: Emulated, inputs: list[torch.Tensor], form: Form, algorithm: Algorithm
-) -> tuple[list[list[Launch]], list[torch.Tensor]]:
-    """Return every rank's launches of one all-reduce in place, and the tensors they fill."""
-    made, outs = [], []
-    for rank, tensor in enumerate(inputs):
-        out = tensor.clone()
-        request, _, _ = ranks.requests[rank].reduce(out, out, algorithm)
-        launches = [ranks.launch(rank, request, form)]
-        if algorithm is TWO:
-            launches.append(ranks.launch(rank, gather_of(request, rank), form))
-        made.append(launches)
-        outs.append(out)
-    return made, outs
 
 
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.collectives.cuda_emulator import Emulated, Launch, emulator
-from tests.collectives.test_cuda_emulated import BF16, ONE, SIZES, SPLIT, TWO, reduction
+from tests.collectives.cuda_emulator import (
+    BF16,
+    SIZES,
+    SPLIT,
+    Emulated,
+    Launch,
+    emulator,
+    reduction,
+)
 from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
@@ -15,6 +22,7 @@ from tetraspark.collectives.cuda_state import DEADLINE
 from tetraspark.collectives.flags import Op
 from tetraspark.collectives.requests import probe_request
 
+ONE, TWO = Algorithm
 FORMS = pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
 
 

@@ -1,5 +1,6 @@
 """Posts what kernels staged: a C thread between a GPU and a transport that kernels do not reach."""
 
+import atexit
 import os
 
 from tetraspark.collectives.endpoint import Endpoint
@@ -29,6 +30,8 @@ class Relay:
         error = self._library.ts_relay_start(self._handle)
         if error:
             raise OSError(error, f"no thread for the relay: {os.strerror(error)}")
+        # Before the interpreter unmaps what the thread reads.
+        atexit.register(self.close)
 
     def step(self) -> int:
         """Look once, where no thread does; return how many stripes were posted."""
@@ -44,5 +47,6 @@ class Relay:
     def close(self) -> None:
         """End the thread; no kernel may run. Safe to call twice."""
         if self._handle is not None:
+            atexit.unregister(self.close)
             opened, self._handle = self._handle, None
             self._library.ts_relay_close(opened)
