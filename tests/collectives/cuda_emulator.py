@@ -8,7 +8,7 @@ from ctypes import Structure, addressof, c_char, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -32,6 +32,7 @@ TURNS = 20000
 BF16 = torch.bfloat16
 SPLIT = Form(2, 3)
 SIZES = (16, 48, 4112, 20000 * 2 - 64)
+Way = Literal["pull", "push", "queued"]
 CALLBACK = ctypes.CFUNCTYPE(None)
 
 
@@ -84,16 +85,14 @@ def launch(
 
 
 class Emulated:
-    """W ranks with regions, device state and reports of their own."""
+    """W ranks with regions, device state and reports of their own; queued: and with relays."""
 
     def __init__(
         self,
         library: ctypes.CDLL,
         world: int,
         lanes: int,
-        *,
-        pull: bool,
-        queued: bool = False,
+        way: Way,
         sequence: int = 0,
     ) -> None:
         self.world, self.lanes = world, lanes
@@ -108,16 +107,18 @@ class Emulated:
         self._configs = [
             configure(
                 self.layout, Routes.uniform(world, lanes), rank, bases,
-                direct=not queued, pull=pull, start_sequence=sequence, spins=0, yields=0,
+                direct=way != "queued", pull=way == "pull", start_sequence=sequence,
+                spins=0, yields=0,
             )
             for rank in range(world)
         ]  # fmt: skip
 
-        self.relays = [self._relay(rank) for rank in range(world)] if queued else []
+        self.endpoints = [Endpoint(self.layout, config) for config in self._configs]
+        self.relays = [self._relay(one) for one in self.endpoints] if way == "queued" else []
 
-    def _relay(self, rank: int) -> Relay:
+    @staticmethod
+    def _relay(endpoint: Endpoint) -> Relay:
         """Open a relay that steps only when it is told; all regions are mapped here."""
-        endpoint = Endpoint(self.layout, self._configs[rank])
         endpoint.copy_queued()
         return Relay(endpoint)
 
