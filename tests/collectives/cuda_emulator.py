@@ -7,24 +7,33 @@ import subprocess
 from ctypes import Structure, addressof, c_char, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 import torch
 
 from tests.collectives.cuda_host import find_cxx
 from tetraspark.collectives import native
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form, kernel_name
 from tetraspark.collectives.cuda_requests import Requests
 from tetraspark.collectives.cuda_source import Shape, kernel_source
 from tetraspark.collectives.cuda_state import DeviceArguments, DeviceState, Report
-from tetraspark.collectives.endpoint import configure
+from tetraspark.collectives.cuda_two_shot import gather_of
+from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.layout import ABORT, Layout
+from tetraspark.collectives.relay import Relay
 from tetraspark.collectives.routes import Routes
 
 HERE = Path(__file__).parent
 CPU = torch.device("cpu")
 THREADS = 128
 TURNS = 20000
+BF16 = torch.bfloat16
+SPLIT = Form(2, 3)
+SIZES = (16, 48, 4112, 20000 * 2 - 64)
+Way = Literal["pull", "push", "queued"]
+CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 class Launch(Structure):
@@ -40,9 +49,8 @@ class Launch(Structure):
     )
 
 
-@cache
-def emulator(world: int, folder: Path) -> ctypes.CDLL:
-    """Compile the kernels of one shape as C++ and load them."""
+def build_emulator(world: int, folder: Path) -> Path:
+    """Compile the kernels of one shape as C++; returns the library."""
     source = kernel_source(Shape(world, THREADS, 2), ptx=HERE / "cuda_words.cpp")
     source = re.sub(r"__shared__ (\w+) (\w+);", r"\1 &\2 = shared_memory<\1>();", source)
     # Fewer polls between looks at the clock and the abort word: a poll is dear here.
@@ -54,14 +62,38 @@ def emulator(world: int, folder: Path) -> ctypes.CDLL:
     # No contraction: a sum here must have the bits of the GPU's.
     flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
     subprocess.run([find_cxx(), *flags, "-o", str(library), str(file)], check=True)
-    return ctypes.CDLL(str(library))
+    return library
+
+
+@cache
+def emulator(world: int, folder: Path) -> ctypes.CDLL:
+    """Return the kernels of one shape as a library, loaded."""
+    return ctypes.CDLL(str(build_emulator(world, folder)))
+
+
+def launch(
+    library: ctypes.CDLL,
+    config: native.Config,
+    request: native.Request,
+    device: DeviceArguments,
+    form: Form,
+) -> Launch:
+    """Return a launch as the product's launcher would make it."""
+    device.stagers = form.stagers
+    kernel = ctypes.cast(getattr(library, kernel_name(request, config.world)), c_void_p)
+    return Launch(kernel, *form.grid(config.lanes), config, request, device)
 
 
 class Emulated:
-    """W ranks with regions, device state and reports of their own."""
+    """W ranks with regions, device state and reports of their own; queued: and with relays."""
 
     def __init__(
-        self, library: ctypes.CDLL, world: int, lanes: int, *, pull: bool, sequence: int = 0
+        self,
+        library: ctypes.CDLL,
+        world: int,
+        lanes: int,
+        way: Way,
+        sequence: int = 0,
     ) -> None:
         self.world, self.lanes = world, lanes
         self.layout = Layout(world, lanes, 1 << 16, 1 << 15, 1 << 17)
@@ -75,23 +107,29 @@ class Emulated:
         self._configs = [
             configure(
                 self.layout, Routes.uniform(world, lanes), rank, bases,
-                direct=True, pull=pull, start_sequence=sequence, spins=0, yields=0,
+                direct=way != "queued", pull=way == "pull", start_sequence=sequence,
+                spins=0, yields=0,
             )
             for rank in range(world)
         ]  # fmt: skip
 
+        self.endpoints = [Endpoint(self.layout, config) for config in self._configs]
+        self.relays = [self._relay(one) for one in self.endpoints] if way == "queued" else []
+
+    @staticmethod
+    def _relay(endpoint: Endpoint) -> Relay:
+        """Open a relay that steps only when it is told; all regions are mapped here."""
+        endpoint.copy_queued()
+        return Relay(endpoint)
+
     def launch(self, rank: int, request: native.Request, form: Form | None = None) -> Launch:
-        """Return a launch as the product's launcher would make it."""
-        form = form or Form()
+        """Return a launch of a rank."""
         device = DeviceArguments(
             state=addressof(self.states[rank]),
             report=addressof(self.reports[rank]),
             deadline_ns=5000,
-            stagers=form.stagers,
         )
-        name = kernel_name(request, self.world)
-        kernel = ctypes.cast(getattr(self._library, name), c_void_p)
-        return Launch(kernel, *form.grid(self.lanes), self._configs[rank], request, device)
+        return launch(self._library, self._configs[rank], request, device, form or Form())
 
     def abort(self, rank: int) -> None:
         """Raise the abort word of a rank."""
@@ -104,6 +142,30 @@ class Emulated:
         for rank, own in enumerate(launches):
             for i, one in enumerate(own):
                 flat[rank * count + i] = one
-        left = self._library.run_ranks(flat, self.world, count, seed, TURNS)
+        random = Random(seed)
+        step = CALLBACK(lambda: self._step(random)) if self.relays else CALLBACK()
+        left = self._library.run_ranks(flat, self.world, count, seed, TURNS, step)
         if left:
             raise TimeoutError(f"{left} ranks had not ended after {TURNS} turns")
+
+    def _step(self, random: Random) -> None:
+        """Let some relays look, so that each is now early and now late."""
+        for relay in self.relays:
+            if random.random() < 0.3:
+                relay.step()
+
+
+def reduction(
+    ranks: Emulated, inputs: list[torch.Tensor], form: Form, algorithm: Algorithm
+) -> tuple[list[list[Launch]], list[torch.Tensor]]:
+    """Return every rank's launches of one all-reduce in place, and the tensors they fill."""
+    made, outs = [], []
+    for rank, tensor in enumerate(inputs):
+        out = tensor.clone()
+        request, _, _ = ranks.requests[rank].reduce(out, out, algorithm)
+        launches = [ranks.launch(rank, request, form)]
+        if algorithm is Algorithm.TWO_SHOT:
+            launches.append(ranks.launch(rank, gather_of(request, rank), form))
+        made.append(launches)
+        outs.append(out)
+    return made, outs

@@ -64,9 +64,10 @@ struct Running {
     }
 };
 
-/* Runs list[rank][0..count): a rank's launches in order, the ranks beside each other. Returns the
- * ranks that had not ended after `turns`. */
-extern "C" u32 run_ranks(const Launch *list, u32 ranks, u32 count, u32 seed, u32 turns) {
+/* Runs list[rank][0..count): a rank's launches in order, the ranks beside each other, with
+ * `between` called after each turn. Returns the ranks that had not ended after `turns`. */
+extern "C" u32 run_ranks(const Launch *list, u32 ranks, u32 count, u32 seed, u32 turns,
+                         void (*between)()) {
     std::mt19937 random(seed);
     std::vector<std::unique_ptr<Running>> running(ranks);
     std::vector<u32> next(ranks, 0);
@@ -81,6 +82,7 @@ extern "C" u32 run_ranks(const Launch *list, u32 ranks, u32 count, u32 seed, u32
             if (running[rank] && !running[rank]->turn(random)) running[rank].reset();
             left += running[rank] || next[rank] < count;
         }
+        if (between) between();
     }
     return left;
 }

@@ -105,6 +105,8 @@ class Rails(Fabric):
         self.dice = random.Random(seed)
         self.numbers = iter(range(1, 1 << 30))
         self.pairs: dict[tuple[int, int], tf.Pair] = {}
+        # Of each lane as its route names it: what was posted and is not known to have arrived.
+        self.open: dict[Key, dict[int, bool]] = {}
         self.ends: dict[Key, End] = {}
         self.wire: dict[Key, list[Packet]] = {}
         self.mail: dict[Key, ctypes.Array[ctypes.c_char]] = {}
@@ -166,22 +168,34 @@ class Rails(Fabric):
 
     def _post(self, rank: int, write: Write) -> None:
         pair = self.pairs[rank, write.peer]
+        self.open.setdefault((rank, write.peer, write.lane), {}).setdefault(write.sequence, False)
         lane = tf.failover().tf_carrier(pair, write.lane)
         if lane != tf.NONE:
             end = self.ends[rank, write.peer, lane]
             source, target = self.address(rank), self.address(write.peer)
             flag = int(write.flag).to_bytes(8, "little")
 
-            def done() -> None:
-                if rank in self.endpoints:
-                    self.endpoints[rank].complete(write, acknowledged=True)
-
             end.post(
                 lambda: ctypes.string_at(source + write.source, write.bytes),
                 into(target + write.target),
             )
+            done = partial(self._done, rank, write)
             end.post(lambda: flag, into(target + write.flag_target), done)
         tf.failover().tf_gave(pair, write, lane)
+
+    def _done(self, rank: int, write: Write) -> None:
+        """Acknowledge a stripe once all before it have arrived: one after it says nothing of it."""
+        waiting = self.open[rank, write.peer, write.lane]
+        if rank not in self.endpoints or write.sequence not in waiting:
+            return
+        waiting[write.sequence] = True
+        for sequence in list(waiting):
+            if not waiting[sequence]:
+                return
+            del waiting[sequence]
+            last = Write.from_buffer_copy(write)
+            last.sequence = sequence
+            self.endpoints[rank].complete(last, acknowledged=True)
 
     # ---- the wire -------------------------------------------------------------------------------
 
@@ -243,7 +257,7 @@ class Rails(Fabric):
         while library.tf_owed(pair, write):
             self._post(rank, Write.from_buffer_copy(write))
         while library.tf_arrived(pair, write):
-            self.endpoints[rank].complete(write, acknowledged=True)
+            self._done(rank, write)
         self._say(rank, peer)
 
     def _beat(self, key: Key) -> None:

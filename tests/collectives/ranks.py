@@ -92,6 +92,13 @@ def check(group: Group, deadline_s: float, ready: bool) -> None:
     group.check(deadline_s, lambda: ready)
 
 
+def kernels(group: Group, seed: int, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Let the emulated kernels take the group over; in the VM, where their library is."""
+    from tests.rdma.kernels import run
+
+    return run(group, seed, shape)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "reduce": reduce,
     "scatter": scatter,
@@ -100,6 +107,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "mixed": mixed,
     "burned": burned,
     "check": check,
+    "kernels": kernels,
     "state": Group.state,
     "close": Group.close,
 }

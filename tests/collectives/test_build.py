@@ -22,6 +22,7 @@ from tetraspark.collectives.build import (
 )
 from tetraspark.collectives.failure import BuildError
 from tetraspark.collectives.library import load
+from tetraspark.collectives.native import ABI
 from tetraspark.collectives.verbs_native import HEADER, UNIT
 
 
@@ -107,7 +108,7 @@ def test_a_file_of_another_user_is_not_trusted(
 
 def test_a_library_of_another_abi_is_refused(cache: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.c"
-    other.write_text(SOURCE.read_text().replace("#define TS_ABI 3u", "#define TS_ABI 99u"))
+    other.write_text(SOURCE.read_text().replace(f"TS_ABI {ABI}u", "TS_ABI 99u"))
     library = build()
     stale = build(Unit(other))
     assert stale != library

@@ -5,20 +5,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.collectives.cuda_emulator import Emulated, Launch, emulator
+from tests.collectives.cuda_emulator import (
+    BF16,
+    SIZES,
+    SPLIT,
+    Emulated,
+    Launch,
+    Way,
+    emulator,
+    reduction,
+)
 from tests.gpu.values import raw, summed, values
 from tetraspark.collectives import native
 from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.cuda_launch import Form
 from tetraspark.collectives.cuda_state import ABORTED, DEADLINE
-from tetraspark.collectives.cuda_two_shot import gather_of
 from tetraspark.collectives.flags import Op
 from tetraspark.collectives.requests import probe_request
 
 ONE, TWO = Algorithm
-BF16 = torch.bfloat16
-SPLIT = Form(2, 3)
-SIZES = (16, 48, 4112, 20000 * 2 - 64)
 
 
 @pytest.fixture(scope="module")
@@ -26,31 +31,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(tmp_path_factory.mktemp("kernels"))
 
 
-def reduction(
-    ranks: Emulated, inputs: list[torch.Tensor], form: Form, algorithm: Algorithm
-) -> tuple[list[list[Launch]], list[torch.Tensor]]:
-    """Return every rank's launches of one all-reduce in place, and the tensors they fill."""
-    made, outs = [], []
-    for rank, tensor in enumerate(inputs):
-        out = tensor.clone()
-        request, _, _ = ranks.requests[rank].reduce(out, out, algorithm)
-        launches = [ranks.launch(rank, request, form)]
-        if algorithm is TWO:
-            launches.append(ranks.launch(rank, gather_of(request, rank), form))
-        made.append(launches)
-        outs.append(out)
-    return made, outs
-
-
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
 @pytest.mark.parametrize("algorithm", [ONE, TWO])
 @pytest.mark.parametrize(
-    ("world", "lanes", "pull"), [(2, 4, True), (3, 2, True), (3, 1, False), (4, 3, False)]
-)
+    ("world", "lanes", "way"),
+    [
+        (2, 4, "pull"), (3, 2, "pull"), (3, 1, "push"), (4, 3, "push"),
+        (2, 4, "queued"), (3, 1, "queued"), (4, 2, "queued"),
+    ],
+)  # fmt: skip
 def test_both_algorithms_have_the_bits_of_the_cpu(
-    folder: Path, world: int, lanes: int, pull: bool, algorithm: Algorithm, form: Form
+    folder: Path, world: int, lanes: int, way: Way, algorithm: Algorithm, form: Form
 ) -> None:
-    ranks = Emulated(emulator(world, folder), world, lanes, pull=pull)
+    ranks = Emulated(emulator(world, folder), world, lanes, way)
     for seed, nbytes in enumerate(SIZES):
         for dtype in (BF16, torch.float16, torch.float32)[: 1 + (seed < 2) * 2]:
             shape = (nbytes // dtype.itemsize,)
@@ -61,10 +54,10 @@ def test_both_algorithms_have_the_bits_of_the_cpu(
             assert {raw(out) for out in outs} == {summed(inputs)}
 
 
-@pytest.mark.parametrize("pull", [True, False])
-def test_operations_follow_each_other_across_the_wrap(folder: Path, pull: bool) -> None:
+@pytest.mark.parametrize("way", ["pull", "push", "queued"])
+def test_operations_follow_each_other_across_the_wrap(folder: Path, way: Way) -> None:
     """A queue of mixed operations, ranks at different speeds, both parities, no slot too early."""
-    ranks = Emulated(emulator(3, folder), 3, 2, pull=pull, sequence=(1 << 32) - 6)
+    ranks = Emulated(emulator(3, folder), 3, 2, way, sequence=(1 << 32) - 6)
     queue: list[list[Launch]] = [[], [], []]
     wanted, seen = [], []
     for turn in range(8):
@@ -83,10 +76,11 @@ def test_operations_follow_each_other_across_the_wrap(folder: Path, pull: bool) 
 
 @pytest.mark.parametrize(("shape", "dim"), [((9, 64), 0), ((5, 48), -1), ((1, 8), 0), ((24,), 0)])
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
+@pytest.mark.parametrize("way", ["pull", "queued"])
 def test_a_reduce_scatter_is_a_part_of_the_sum(
-    folder: Path, shape: tuple[int, ...], dim: int, form: Form
+    folder: Path, shape: tuple[int, ...], dim: int, form: Form, way: Way
 ) -> None:
-    ranks = Emulated(emulator(3, folder), 3, 2, pull=True)
+    ranks = Emulated(emulator(3, folder), 3, 2, way)
     inputs = [values(rank, shape, BF16) for rank in range(3)]
     made = [own.scatter(one, dim) for own, one in zip(ranks.requests, inputs, strict=True)]
     ranks.run([[ranks.launch(rank, request, form)] for rank, (request, _, _) in enumerate(made)])
@@ -96,7 +90,7 @@ def test_a_reduce_scatter_is_a_part_of_the_sum(
 
 
 def test_ranks_of_different_algorithms_are_told(folder: Path) -> None:
-    ranks = Emulated(emulator(2, folder), 2, 2, pull=True)
+    ranks = Emulated(emulator(2, folder), 2, 2, "pull")
     inputs = [torch.ones(64, dtype=BF16)] * 2
     one, _ = reduction(ranks, inputs, Form(), ONE)
     two, outs = reduction(ranks, inputs, Form(), TWO)
@@ -108,7 +102,7 @@ def test_ranks_of_different_algorithms_are_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_two_shot_ends_where_a_rank_leaves_in_either_half(folder: Path, half: int) -> None:
-    ranks = Emulated(emulator(3, folder), 3, 2, pull=True)
+    ranks = Emulated(emulator(3, folder), 3, 2, "pull")
     launches, _ = reduction(ranks, [torch.ones(64, dtype=BF16)] * 3, Form(), TWO)
     launches[2] = launches[2][:half]
     ranks.run(launches)
@@ -119,7 +113,7 @@ def test_two_shot_ends_where_a_rank_leaves_in_either_half(folder: Path, half: in
 
 @pytest.mark.parametrize("form", [Form(), SPLIT], ids=["whole", "split"])
 def test_an_abort_ends_both_launches(folder: Path, form: Form) -> None:
-    ranks = Emulated(emulator(2, folder), 2, 2, pull=True)
+    ranks = Emulated(emulator(2, folder), 2, 2, "pull")
     launches, outs = reduction(ranks, [torch.ones(64, dtype=BF16)] * 2, form, TWO)
     ranks.abort(0)
     ranks.run([launches[0], []])
@@ -127,9 +121,9 @@ def test_an_abort_ends_both_launches(folder: Path, form: Form) -> None:
     assert bool((outs[0] == 1).all())
 
 
-@pytest.mark.parametrize("pull", [True, False])
-def test_the_probe_of_chunks_reaches_every_slot(folder: Path, pull: bool) -> None:
-    ranks = Emulated(emulator(3, folder), 3, 2, pull=pull)
+@pytest.mark.parametrize("way", ["pull", "push", "queued"])
+def test_the_probe_of_chunks_reaches_every_slot(folder: Path, way: Way) -> None:
+    ranks = Emulated(emulator(3, folder), 3, 2, way)
     nbytes = ranks.layout.chunk_bytes
     sent = [torch.randint(0, 255, (3 * nbytes,), dtype=torch.uint8) for _ in range(3)]
     seen = [torch.zeros(3 * nbytes, dtype=torch.uint8) for _ in range(3)]

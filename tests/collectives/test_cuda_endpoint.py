@@ -19,13 +19,15 @@ Opener = Callable[..., Opened]
 class Kernel:
     """Does to a fake rank's region what a kernel does to a real one's."""
 
-    def __init__(self, opened: Opened, rank: int) -> None:
+    def __init__(self, opened: Opened, rank: int, *, direct: bool) -> None:
         self.opened = opened  # the regions are its memory
         link: Any = opened.groups[rank]._link
         self.layout, self.rank, self.report = link.layout, rank, Report()
         self.base = opened.fabric.address(rank)
-        # On shared memory every region is mapped; the fabric maps only the own one.
-        link.endpoint.state.config.base[:2] = [opened.fabric.address(r) for r in range(2)]
+        if direct:
+            # On shared memory every region is mapped; the fabric maps only the own one.
+            link.endpoint.state.config.direct = 1
+            link.endpoint.state.config.base[:2] = [opened.fabric.address(r) for r in range(2)]
         self.endpoint = CudaEndpoint(link.endpoint, link.layout, self.report)
 
     def begin(self, sequence: int, flag: Flag, shape: tuple[int, ...]) -> None:
@@ -47,7 +49,7 @@ class Kernel:
 @pytest.fixture
 def kernels(open_fake: Opener) -> list[Kernel]:
     opened = open_fake(2)
-    return [Kernel(opened, rank) for rank in range(2)]
+    return [Kernel(opened, rank, direct=True) for rank in range(2)]
 
 
 def test_an_operation_is_pending_until_the_kernel_completes_it(kernels: list[Kernel]) -> None:
@@ -77,6 +79,25 @@ def test_a_mismatch_names_both_shapes(kernels: list[Kernel]) -> None:
     report.mine, report.theirs = mine.pack(), theirs.pack()
     assert kernels[0].endpoint.poll() == native.PENDING
     report.valid = 1
+    assert kernels[0].endpoint.poll() == native.FAILED
+    words = kernels[0].endpoint.describe_failure()
+    assert "rank 0 has all_reduce bf16 [4, 16] of 128 bytes" in words
+    assert "rank 1 has all_reduce fp16 [32] of 64 bytes" in words
+
+
+def test_behind_a_relay_the_other_shape_is_read_where_it_arrived(open_fake: Opener) -> None:
+    opened = open_fake(2)
+    kernels = [Kernel(opened, rank, direct=False) for rank in range(2)]
+    sequence = kernels[0].endpoint.next_sequence()
+    mine = Flag(sequence, Op.ALL_REDUCE, Dtype.BF16, 8)
+    theirs = Flag(sequence, Op.ALL_REDUCE, Dtype.FP16, 4)
+    kernels[0].begin(sequence, mine, (4, 16))
+    layout = kernels[0].layout
+    header = native.Header.from_address(kernels[0].base + layout.recv_at(0, 1, sequence & 1))
+    header.flag, header.ndim, header.dims[0] = theirs.pack(), 1, 32
+    report = kernels[0].report
+    report.kind, report.peer, report.sequence = native.MISMATCH, 1, sequence
+    report.mine, report.theirs, report.valid = mine.pack(), theirs.pack(), 1
     assert kernels[0].endpoint.poll() == native.FAILED
     words = kernels[0].endpoint.describe_failure()
     assert "rank 0 has all_reduce bf16 [4, 16] of 128 bytes" in words

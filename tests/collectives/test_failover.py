@@ -16,6 +16,7 @@ from tests.collectives import failover_native as tf
 from tests.collectives.fakes import SMALL
 from tests.collectives.oracle import raw, reduced, shard
 from tests.collectives.rails import Rails, RailTransport
+from tetraspark.collectives.algorithm import Algorithm
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.fake import run_together, until
 from tetraspark.collectives.group import Group
@@ -27,7 +28,7 @@ LIMIT_S = 60.0
 
 
 def open_rails(rails: Rails) -> dict[int, Group]:
-    told = replace(SMALL, lanes=rails.lanes)
+    told = replace(SMALL, lanes=rails.lanes, max_two_shot_bytes=SMALL.max_reduce_bytes)
     world = rails.world
     steps = {rank: opening(rank, world, told, RailTransport(rails, rank)) for rank in range(world)}
     links = run_together(rails, steps)
@@ -73,13 +74,17 @@ def apply(rails: Rails, event: Event) -> None:
 
 
 def stream(rails: Rails, groups: dict[int, Group], units: list[int], events: list[Event]) -> Run:
-    """All-reduce each size in turn while the events happen; every result must be the oracle's."""
+    """All-reduce each size in turn while the events happen; every result must be the oracle's.
+
+    Every other one goes two-shot.
+    """
     rails.plans = [(event.at, partial(apply, rails, event)) for event in events]
     for step, count in enumerate(units):
         shards = [shard(step, rank, (count * 8,)) for rank in range(rails.world)]
         outs = {rank: torch.empty_like(shards[rank]) for rank in groups}
+        way = tuple(Algorithm)[step % 2]
         steps = {
-            rank: group.begin_all_reduce(shards[rank], outs[rank]).step
+            rank: group.begin_all_reduce(shards[rank], outs[rank], way).step
             for rank, group in groups.items()
         }
         results = until(rails, steps, LIMIT_S)

@@ -11,15 +11,15 @@ import os
 import signal
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed
 
+from tests.engine.engine_group import EngineGroup
 from tests.serving import eventually
 from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.shm import ShmTransport
 from tetraspark.engine import scheduler, watchdog
 from tetraspark.engine.communicator import Communicator
 
@@ -28,21 +28,10 @@ SETTINGS = Settings(max_reduce_bytes=1 << 16, freeze_limit_s=1.0)
 LIMIT_S = 40
 
 
-@dataclass(frozen=True)
-class EngineGroup:
-    """What the communicator uses of the engine's `GroupCoordinator`."""
-
-    rank_in_group: int
-    world_size: int
-    cpu_group: Any
-
-
 def serve(rank: int, frozen: int, folder: str, parent: int) -> None:
     logging.basicConfig(filename=f"{folder}/{rank}.log", format="%(message)s")
-    meeting = f"file://{folder}/meeting"
-    torch.distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=WORLD)
-    group = EngineGroup(rank, WORLD, torch.distributed.group.WORLD)
-    scheduler.communicator = communicator = Communicator(group, SETTINGS)
+    group = EngineGroup.meet(rank, WORLD, folder)
+    scheduler.communicator = communicator = Communicator(group, SETTINGS, ShmTransport(rank))
     watchdog.watch_in_background(communicator)
 
     def event_loop(_: object) -> None:

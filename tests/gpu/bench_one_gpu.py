@@ -25,9 +25,10 @@ from tetraspark.collectives.cuda_driver import MappedHost, Module, capability
 from tetraspark.collectives.cuda_events import new_event, new_stream
 from tetraspark.collectives.cuda_launch import Form, Launcher, form_of
 from tetraspark.collectives.cuda_source import Shape
-from tetraspark.collectives.endpoint import configure
+from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.flags import Dtype
 from tetraspark.collectives.layout import Layout
+from tetraspark.collectives.relay import Relay
 from tetraspark.collectives.requests import reduce_request
 from tetraspark.collectives.routes import Routes
 
@@ -97,17 +98,26 @@ def timed(step: Callable[[], object], stream: torch.cuda.Stream) -> float:
 
 
 class Mirror:
-    """One rank of two whose peer is itself."""
+    """One rank of two whose peer is itself; `queued`: a relay posts what its kernels stage."""
 
-    def __init__(self, lanes: int, shape: Shape | None = None, *, pull: bool = True) -> None:
+    def __init__(
+        self, lanes: int, shape: Shape | None = None, *, pull: bool = True, queued: bool = False
+    ) -> None:
         layout = Layout(2, lanes, max(SIZES), 4096)
         self._memory = mmap.mmap(-1, layout.total)
         address = addressof(c_char.from_buffer(self._memory))
         self.pinned = MappedHost(address, layout.total)
         config = configure(
             layout, Routes.uniform(2, lanes), 0, [self.pinned.device] * 2,
-            direct=True, pull=pull, start_sequence=0, spins=0, yields=0,
+            direct=not queued, pull=pull, start_sequence=0, spins=0, yields=0,
         )  # fmt: skip
+        if queued:
+            config.base[:2] = [address, address]
+            endpoint = Endpoint(layout, config)
+            endpoint.copy_queued()
+            self.relay = Relay(endpoint)
+            self.relay.start()
+            config.base[:2] = [self.pinned.device] * 2
         self.launcher = Launcher(config, DEVICE, 0, 5.0, shape)
 
     def time(self, nbytes: int, form: Form | None = None) -> float:
@@ -208,12 +218,13 @@ def main() -> int:
     source = compile_source(FLOORS, capability(DEVICE))
     module = Module(source, ("empty", "trip", "copy"))
     scratch = torch.randn(max(SIZES) // 4, device=DEVICE)
-    mirrors = {lanes: Mirror(lanes) for lanes in (1, 4)}
-    print("#   bytes    empty     trip there+back  1 lane 4 lanes  4 lanes/there+back")
+    mirrors = [Mirror(1), Mirror(4), Mirror(1, pull=False, queued=True)]
+    mirrors.append(Mirror(2, pull=False, queued=True))
+    print("#   bytes    empty     trip there+back  1 lane 4 lanes  relay 1  relay 2  4 lanes/floor")
     wrong = 0
     for nbytes in SIZES:
         floor = floors(nbytes, module, pinned.device, scratch.data_ptr())
-        times = [mirrors[lanes].time(nbytes) for lanes in (1, 4)]
+        times = [mirror.time(nbytes) for mirror in mirrors]
         wrong += min(times) < 0
         cells = " ".join(f"{one:8.2f}" for one in (*floor, *times))
         print(

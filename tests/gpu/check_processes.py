@@ -23,6 +23,7 @@ from tetraspark.collectives.cuda_events import new_event
 from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.failure import CollectiveError
 from tetraspark.collectives.settings import Settings
+from tetraspark.collectives.shm import ShmTransport
 
 SETTINGS = Settings(max_reduce_bytes=1 << 20, max_gather_bytes=1 << 17, lanes=4, late_limit_s=20.0)
 SIZES = (16, 4112, 61440, 491520, 1 << 20)
@@ -35,14 +36,20 @@ def boundary(group: CudaGroup) -> None:
     group.check(60.0, event.query)
 
 
+def transport(rank: int, delivery: str) -> ShmTransport:
+    """Return a rank's transport; "queued" has a relay post what the kernels stage."""
+    return ShmTransport(rank, pull=delivery == "pull", queued=delivery == "queued")
+
+
 def bits(rank: int, world: int, device: torch.device, delivery: str) -> int:
     """Check eager and replayed operations against the CPU kernel; returns how many."""
     settings = Settings(
         max_reduce_bytes=1 << 20, max_gather_bytes=1 << 17, lanes=4, late_limit_s=20.0,
-        delivery=delivery,
+        delivery="pull" if delivery == "pull" else "push",
     )  # fmt: skip
     checked = 0
-    with CudaGroup.open(rank, world, exchange, device, settings) as group:
+    way = transport(rank, delivery)
+    with CudaGroup.open(rank, world, exchange, device, settings, way) as group:
         x = torch.zeros(61440 // 2, dtype=torch.bfloat16, device=device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -66,12 +73,14 @@ def bits(rank: int, world: int, device: torch.device, delivery: str) -> int:
     return checked
 
 
-def survive(rank: int, world: int, device: torch.device, how: str) -> tuple[str, float]:
+def survive(
+    rank: int, world: int, device: torch.device, how: str, delivery: str = "pull"
+) -> tuple[str, float]:
     """Reduce until a rank is gone; returns the root and the seconds from then to the error."""
     settings = Settings(
         max_reduce_bytes=1 << 20, max_gather_bytes=1 << 17, lanes=4, freeze_limit_s=1.0
     )
-    group = CudaGroup.open(rank, world, exchange, device, settings)
+    group = CudaGroup.open(rank, world, exchange, device, settings, transport(rank, delivery))
     x = torch.ones(4096, dtype=torch.bfloat16, device=device)
     group.all_reduce(x)
     boundary(group)
@@ -95,9 +104,9 @@ def bits_case(world: int, delivery: str) -> str:
     return f"{counts[0]} operations"
 
 
-def gone_case(world: int, how: str, word: str) -> str:
+def gone_case(world: int, how: str, word: str, delivery: str = "pull") -> str:
     """Every survivor names the gone rank, with one root, in time."""
-    team = Team(world, survive, how)
+    team = Team(world, survive, how, delivery)
     try:
         found = team.results(range(world - 1), 60)
     finally:
@@ -127,7 +136,9 @@ def main() -> int:
     told: tuple[tuple[str, Callable[..., str], tuple[Any, ...]], ...] = (
         ("bits, pull", bits_case, ("pull",)),
         ("bits, push", bits_case, ("push",)),
+        ("bits, queued", bits_case, ("queued",)),
         ("a killed rank", gone_case, ("killed", "dead")),
+        ("a killed rank, queued", gone_case, ("killed", "dead", "queued")),
         ("a stopped rank", gone_case, ("stopped", "frozen")),
     )
     failed = 0

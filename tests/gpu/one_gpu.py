@@ -24,11 +24,20 @@ DEVICE = torch.device("cuda", 0)
 PATIENCE_S = 20.0
 
 
+QUEUED = bool(os.environ.get("QUEUED"))
+"""Set in the environment: in every group a relay posts, as it would to a NIC."""
+
+
+def transport(rank: int, settings: Settings) -> ShmTransport:
+    """Return a rank's transport."""
+    pull = settings.delivery == "pull" and not QUEUED
+    return ShmTransport(rank, pull=pull, queued=QUEUED)
+
+
 def open_ranks(world: int, settings: Settings) -> list[CudaGroup]:
     """Open all ranks of one group, step by step; raises what the first failing one raises."""
-    pull = settings.delivery == "pull"
     steps = [
-        cuda_opening(rank, world, settings, ShmTransport(rank, pull=pull), DEVICE)
+        cuda_opening(rank, world, settings, transport(rank, settings), DEVICE)
         for rank in range(world)
     ]
     answer: Any = None

@@ -10,7 +10,7 @@ import pytest
 
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.thresholds import ThresholdKey, Thresholds
-from tetraspark.engine.communicator import settings_from
+from tetraspark.engine.communicator_env import settings_from
 from tetraspark.errors import UsageError
 from tetraspark.fleet.runner import Inventory
 from tetraspark.line.local_plan import local_plan

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.collectives.cuda_emulator import build_emulator
+from tests.rdma.kernels import LIBRARY
 from tests.rdma.vm.machine import missing, run
 from tetraspark.collectives.library import proxy
 from tetraspark.collectives.verbs_native import verbs
@@ -15,6 +17,8 @@ CHECKS = {
     "switch 8 4": (
         "check_worlds.py",
         "check_bits.py",
+        "check_kernels.py",
+        "check_communicator.py",
         "check_faults.py",
         "check_failover.py",
         "check_events.py",
@@ -34,6 +38,8 @@ def test_in_the_vm(topology: str) -> None:
     assert not lacking, f"CI must have {lacking}: .ci/run installs them"
     # Built here, found there: a compiler under emulation takes minutes.
     proxy(), verbs()
+    LIBRARY.parent.mkdir(exist_ok=True)
+    build_emulator(4, LIBRARY.parent)
     files = " ".join(f"tests/rdma/checks/{file}" for file in CHECKS[topology])
     flags = "-q -s -p no:cacheprovider --durations=0"
     done = run(topology, f"{sys.executable} -m pytest {flags} {files}", LIMIT_S)

@@ -33,19 +33,20 @@ COMPILE_LIMIT_S = 120
 class Unit:
     """A C file that becomes one library; `link` are the flags that follow it.
 
-    `before` are files compiled as one text with it, ahead of it.
+    `before` and `after` are files compiled as one text with it, around it.
     """
 
     path: Path
     link: tuple[str, ...] = ()
     before: tuple[Path, ...] = ()
+    after: tuple[Path, ...] = ()
 
     def source(self) -> bytes:
         """Return the whole text."""
-        return b"\n".join(path.read_bytes() for path in (*self.before, self.path))
+        return b"\n".join(path.read_bytes() for path in (*self.before, self.path, *self.after))
 
 
-PROXY = Unit(SOURCE)
+PROXY = Unit(SOURCE, ("-pthread",), after=(SOURCE.with_name("relay.c"),))
 
 
 def find_compiler() -> tuple[str, ...]:

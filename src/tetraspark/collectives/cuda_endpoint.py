@@ -75,7 +75,7 @@ class CudaEndpoint(Endpoint):
         state, rank = self.state, self.state.config.rank
         state.sequence = self.progress.doorbell
         state.pending = int(self.progress.completed != state.sequence)
-        flag, shape = self._header(rank, self._region(rank), state.sequence)
+        flag, shape = self._header(self._sent(rank), state.sequence)
         if flag is not None:
             state.request.op, state.request.ndim = flag.op, len(shape)
             state.request.dims[: len(shape)] = shape
@@ -84,17 +84,36 @@ class CudaEndpoint(Endpoint):
     def _region(self, rank: int) -> int:
         return int(self.state.config.base[rank])
 
+    def _sent(self, rank: int) -> list[tuple[int, int]]:
+        """Return where the send slots of each area begin, and how far apart they are."""
+        layout, region = self._layout, self._region(rank)
+        return [
+            (region + layout.send, layout.slot_stride),
+            (region + layout.send_gather, layout.gather_stride),
+            (region + layout.send_chunk, (layout.world - 1) * layout.chunk_stride),
+        ]
+
+    def _told(self, peer: int) -> list[tuple[int, int]]:
+        """Return, in the same way, where what a peer staged can be read here."""
+        if self.state.config.direct:
+            return self._sent(peer)
+        layout, rank = self._layout, self.state.config.rank
+        region, row = self._region(rank), layout.row(rank, peer) * 2
+        return [
+            (region + layout.recv + row * layout.slot_stride, layout.slot_stride),
+            (region + layout.recv_gather + row * layout.gather_stride, layout.gather_stride),
+            (region + layout.recv_chunk + row * layout.chunk_stride, layout.chunk_stride),
+        ]
+
+    @staticmethod
     def _header(
-        self, source: int, region: int, sequence: int, wanted: int | None = None
+        areas: list[tuple[int, int]], sequence: int, wanted: int | None = None
     ) -> tuple[Flag | None, tuple[int, ...]]:
-        """Return the flag and shape that `source` staged, from its own send slots."""
-        layout = self._layout
-        for start, stride in (
-            (layout.send, layout.slot_stride),
-            (layout.send_gather, layout.gather_stride),
-            (layout.send_chunk, (layout.world - 1) * layout.chunk_stride),
-        ):
-            header = native.Header.from_address(region + start + (sequence & 1) * stride)
+        """Return the flag and shape in the slot of a sequence, in whichever area it is."""
+        for start, stride in areas:
+            if not stride:  # a group without chunks
+                continue
+            header = native.Header.from_address(start + (sequence & 1) * stride)
             flag = Flag.unpack(header.flag)
             right = header.flag == wanted if wanted is not None else flag.sequence == sequence
             if right and header.ndim <= native.MAX_DIMS:
@@ -116,8 +135,8 @@ class CudaEndpoint(Endpoint):
                 report.mine,
                 report.theirs,
             )
-            region = self._region(report.peer)
-            _, shape = self._header(report.peer, region, report.sequence, report.theirs)
+            told = self._told(report.peer)
+            _, shape = self._header(told, report.sequence, report.theirs)
             failure.ndim = len(shape)
             failure.dims[: len(shape)] = shape
             self.state.failed = 1

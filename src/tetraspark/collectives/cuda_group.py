@@ -21,6 +21,7 @@ from tetraspark.collectives.opening import Exchange, drive
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.shm import ShmTransport
 from tetraspark.collectives.transport import Transport
+from tetraspark.collectives.watchdog import Watchdog
 
 CLOSE_LIMIT_S = 2.0
 
@@ -151,12 +152,18 @@ class CudaGroup:
         self._open()
         self._watch.check(deadline_s, done)
 
+    def watchdog(self) -> Watchdog:
+        """Return a watchdog for a thread of the caller's, which leaves it before `close`."""
+        return self._host.watchdog()
+
     def state(self) -> dict[str, Any]:
         """Return the state for a status command: JSON-able, never waits for the GPU."""
         if not self._closed:
             with self._watch.lock:
                 self._found.endpoint.poll()
-        return self._host.state() | {"device": str(self._found.device)}
+        relay = self._found.relay
+        own = {"device": str(self._found.device)} | ({"relay": relay.counts()} if relay else {})
+        return self._host.state() | own
 
     def close(self) -> dict[int, str]:
         """Stop the watch, end what still runs, and say goodbye; returns each peer's fate.

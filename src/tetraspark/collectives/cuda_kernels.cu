@@ -61,20 +61,24 @@ static __device__ u32 enter(const ts_config &c, const ts_device &d, ts_shared &s
     return shared.sequence;
 }
 
-/* The header in the own send slot, in three 16-byte stores; only hosts read it, to name shapes. */
+/* The header in the own send slot, in four 16-byte stores: for hosts, to name shapes, and for peers
+ * behind a NIC, who find it in front of the first stripe. */
 static __device__ void stage_header(const ts_config &c, const ts_request &r, u32 sequence) {
-    u32 part = threadIdx.x;
-    if (part > 2u) return;
+    u32 part = threadIdx.x % 4u, peer = threadIdx.x / 4u;
+    u32 copies = !c.direct && ts_scatters(r.op) ? TS_PEERS : 1u; /* a slot a peer */
+    if (peer >= copies) return;
+    peer += peer >= c.rank;
     u64 flag = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank]));
-    u32 words[12] = {(u32)flag, (u32)(flag >> 32), r.ndim};
+    u64 digest = ts_digest(r, c.rank);
+    u32 words[16] = {(u32)flag, (u32)(flag >> 32), r.ndim};
+    words[TS_DIGEST / 4u] = (u32)digest, words[TS_DIGEST / 4u + 1u] = (u32)(digest >> 32);
 #pragma unroll
     for (u32 i = 0; i < TS_MAX_DIMS; i++) words[3 + i] = r.dims[i];
     ts_piece<16> piece;
-    piece.x = part == 0u ? words[0] : part == 1u ? words[4] : words[8];
-    piece.y = part == 0u ? words[1] : part == 1u ? words[5] : words[9];
-    piece.z = part == 0u ? words[2] : part == 1u ? words[6] : words[10];
-    piece.w = part == 0u ? words[3] : part == 1u ? words[7] : words[11];
-    u32 peer = c.rank == 0u ? 1u : 0u;
+    piece.x = part == 0u ? words[0] : part == 1u ? words[4] : part == 2u ? words[8] : words[12];
+    piece.y = part == 0u ? words[1] : part == 1u ? words[5] : part == 2u ? words[9] : words[13];
+    piece.z = part == 0u ? words[2] : part == 1u ? words[6] : part == 2u ? words[10] : words[14];
+    piece.w = part == 0u ? words[3] : part == 1u ? words[7] : part == 2u ? words[11] : words[15];
     piece.store(c.base[c.rank] + ts_send_slot(c, c.rank, peer, r.op, sequence) + part * 16u);
 }
 
@@ -98,7 +102,7 @@ TS_FN u32 begin(ts_span span, ts_share share) {
 template <int V>
 static __device__ void stage(const ts_config &c, const ts_request &r, u32 sequence, ts_span span,
                              ts_share share, ts_round<V> &piece) {
-    u32 step = share.count * TS_THREADS, targets = c.pull || span.peer != TS_ALL ? 1u : TS_PEERS;
+    u32 step = share.count * TS_THREADS, targets = ts_stages_here(c) || span.peer != TS_ALL ? 1u : TS_PEERS;
     u32 at = begin(span, share);
     while (at < span.end) {
         for (u32 t = 0; t < targets; t++) {
@@ -133,9 +137,27 @@ static __device__ void stage_stripe(const ts_config &c, const ts_request &r, u32
     }
 }
 
+/* First warp, once a stripe is staged and a barrier has passed: its mark, for the relay. */
+static __device__ void hand_over(const ts_config &c, const ts_request &r, u32 sequence, u32 stripe) {
+    u32 lane = threadIdx.x;
+    u64 place = ts_mark_place(c, sequence, stripe);
+    if (lane < TS_WORLD) {
+        u64 bytes = ts_scatters(r.op) ? r.row_bytes[lane] : r.bytes[c.rank];
+        store_word(place + TS_MARK_UNITS + lane * 4u, ts_units(bytes));
+    }
+    __syncwarp();
+    if (lane != 0u) return;
+    fence_system();
+    store_long(place, ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[c.rank])));
+}
+
 /* First warp, once a stripe is staged and a barrier has passed: its flag, to every peer. */
 static __device__ void publish(const ts_config &c, const ts_request &r, u32 sequence, u32 stripe,
                                bool account) {
+    if (!c.direct) {
+        hand_over(c, r, sequence, stripe);
+        return;
+    }
     u32 lane = threadIdx.x, peer = (c.rank + 1u + lane) % TS_WORLD;
     u64 place = 0;
     if (lane < TS_PEERS) {
@@ -156,11 +178,13 @@ static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_dev
                            u32 stripe, const u32 *local) {
     u32 lane = threadIdx.x % 32u, peer = lane + (lane >= c.rank);
     bool far = lane < TS_PEERS, pending = far || (local && lane == 31u);
-    u64 place = 0, expected = 0, shape = 0, seen = 0, digest = 0, started = 0, waited = 0;
+    u64 place = 0, told = 0, expected = 0, shape = 0, seen = 0, digest = 0, started = 0, waited = 0;
     if (far) {
         place = c.base[c.rank] + ts_flag_place(c, c.rank, peer, sequence, stripe);
         expected = ts_flag_pack(sequence, r.op, r.dtype, ts_units(r.bytes[peer]));
         shape = ts_digest(r, peer);
+        if (c.direct) told = place + 8u;
+        else if (stripe == 0u) told = ts_arrived(c, peer, r.op, sequence) + TS_DIGEST;
     }
     u32 bad = 0u, polls = 0u;
     for (;;) {
@@ -170,7 +194,7 @@ static __device__ u32 wait(const ts_config &c, const ts_request &r, const ts_dev
             pending = found == TS_PENDING;
             bad = pending ? 0u : found;
             /* The two words of a load are not ordered; once the flag is acquired the digest is. */
-            if (!found && digest != shape && load_relaxed(place + 8u) != shape) bad = TS_MISMATCH;
+            if (!found && digest != shape && told && load_relaxed(told) != shape) bad = TS_MISMATCH;
         } else if (pending) {
             pending = load_acquire_gpu(local) != sequence;
         }

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Generator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import torch
 
@@ -20,6 +20,7 @@ from tetraspark.collectives.failure import CollectiveError, RefusedError
 from tetraspark.collectives.layout import Layout
 from tetraspark.collectives.opening import Link, opening
 from tetraspark.collectives.proof import CHUNK_ROUNDS, ROUNDS
+from tetraspark.collectives.relay import Relay
 from tetraspark.collectives.settings import Settings
 from tetraspark.collectives.supervisor import Supervisor
 from tetraspark.collectives.transport import Transport
@@ -35,6 +36,11 @@ Opening = Generator[bytes | None, Sequence[bytes] | None, CudaLink]
 def mapped_bytes(layout: Layout, *, pull: bool) -> int:
     """Return the bytes of each region that kernels touch: with pull no receive slots."""
     return layout.recv if pull else layout.total
+
+
+def touched(link: Link) -> list[int]:
+    """Return the ranks whose regions kernels touch: the own one where a relay posts for them."""
+    return list(range(link.layout.world)) if link.transport.direct else [link.rank]
 
 
 def check_routes(config: native.Config) -> None:
@@ -57,7 +63,7 @@ def device_config(link: Link, bases: Sequence[int]) -> native.Config:
         link.settings.routes_for(link.layout.world),
         link.rank,
         list(bases),
-        direct=True,
+        direct=link.transport.direct,
         pull=link.transport.pull,
         start_sequence=link.endpoint.sequence,
         spins=0,
@@ -110,30 +116,32 @@ def _give_up(link: Link, found: CudaLink | None) -> None:
 
 
 def _attach(link: Link, device: torch.device) -> CudaLink:
-    if not link.transport.direct:
-        raise ValueError(f"transport {link.transport.name}: kernels reach mapped regions only")
     check_routes(link.endpoint.state.config)
     if not torch.cuda.is_available():
         raise CudaError("torch sees no CUDA device")
-    pinned: list[MappedHost] = []
-    try:
+    with ExitStack() as undo:
+        bases = [0] * link.layout.world
         with torch.cuda.device(device):
             torch.cuda.current_stream().synchronize()
             nbytes = mapped_bytes(link.layout, pull=link.transport.pull)
-            for base in link.endpoint.state.config.base[: link.layout.world]:
-                pinned.append(MappedHost(base, nbytes))
-        config = device_config(link, [memory.device for memory in pinned])
+            for rank in touched(link):
+                memory = MappedHost(link.endpoint.state.config.base[rank], nbytes)
+                undo.callback(memory.close)
+                bases[rank] = memory.device
+        config = device_config(link, bases)
         deadline_s = link.settings.late_limit_s + DEADLINE_MARGIN_S
         launcher = Launcher(config, device, link.endpoint.sequence, deadline_s)
-    except BaseException:
-        for memory in pinned:
-            memory.close()
-        raise
-    endpoint = CudaEndpoint(link.endpoint, link.layout, launcher.report)
-    link.transport.attach(endpoint)
-    supervisor = Supervisor(link.rank, link.settings, link.layout, link.transport, endpoint)
-    own = Link(link.rank, link.settings, link.layout, link.transport, endpoint, supervisor)
-    return CudaLink(own, launcher, endpoint, device, tuple(pinned))
+        undo.callback(launcher.close)
+        endpoint = CudaEndpoint(link.endpoint, link.layout, launcher.report)
+        link.transport.attach(endpoint)
+        relay = None
+        if not link.transport.direct:
+            relay = Relay(endpoint)
+            undo.callback(relay.close)
+            relay.start()
+        supervisor = Supervisor(link.rank, link.settings, link.layout, link.transport, endpoint)
+        own = Link(link.rank, link.settings, link.layout, link.transport, endpoint, supervisor)
+        return CudaLink(own, launcher, endpoint, device, relay, undo.pop_all())
 
 
 def _prove(found: CudaLink) -> Generator[bytes | None, Sequence[bytes] | None, None]:

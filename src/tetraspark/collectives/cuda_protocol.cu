@@ -19,7 +19,8 @@ struct ts_header {
     u32 ndim;
     u32 dims[TS_MAX_DIMS];
     u32 sizes;
-    u32 reserved[20];
+    u64 digest;
+    u32 reserved[18];
 };
 
 /* As ts_config of the proxy, with `base` the device's addresses of the regions. */
@@ -31,7 +32,7 @@ struct ts_config {
     u64 progress, arrivals, waiting, abort_word, flags;
     u64 send, send_gather, recv, recv_gather;
     u64 slot_stride, gather_stride;
-    u64 send_chunk, recv_chunk, chunk_stride;
+    u64 send_chunk, recv_chunk, chunk_stride, outbox;
 };
 
 struct ts_request {
@@ -62,6 +63,7 @@ struct ts_device {
 };
 
 static_assert(sizeof(ts_header) == TS_LINE, "a header fills one line");
+static_assert(TS_DIGEST % 16 == 0, "the digest begins a piece of the header");
 static_assert(sizeof(ts_config) == TS_SIZEOF_CONFIG, "ts_config differs from the proxy's");
 static_assert(sizeof(ts_request) == TS_SIZEOF_REQUEST, "ts_request differs from the proxy's");
 static_assert(sizeof(ts_state) == TS_SIZEOF_STATE, "ts_state differs from the host's");
@@ -129,13 +131,22 @@ TS_FN u64 ts_arrived(const ts_config &c, u32 source, u32 op, u32 sequence) {
     return c.base[c.rank] + ts_recv_slot(c, c.rank, source, op, sequence);
 }
 
-/* Where this rank's payload for `peer` goes; with pull it is one place for all, but for chunks. */
+/* Whether this rank's payload is staged in its own send slots, where peers or the relay find it. */
+TS_FN bool ts_stages_here(const ts_config &c) { return c.pull || !c.direct; }
+
+/* Where this rank's payload for `peer` goes; if staged here, one place for all but for chunks. */
 TS_FN u64 ts_target(const ts_config &c, u32 peer, u32 op, u32 sequence) {
-    if (c.pull) return c.base[c.rank] + ts_send_slot(c, c.rank, peer, op, sequence);
+    if (ts_stages_here(c)) return c.base[c.rank] + ts_send_slot(c, c.rank, peer, op, sequence);
     return c.base[peer] + ts_recv_slot(c, peer, c.rank, op, sequence);
 }
 
-/* FNV-1a over the shape of one rank's shard; beside the flag, so that no block reads a header. */
+/* Where the relay is told of a stripe. */
+TS_FN u64 ts_mark_place(const ts_config &c, u32 sequence, u32 stripe) {
+    return c.base[c.rank] + c.outbox + ((sequence & 1u) * c.lanes + stripe) * TS_LINE;
+}
+
+/* FNV-1a over the shape of one rank's shard; beside the flag, so that no block reads a header. Over
+ * a NIC it is in the header, which the first stripe's block reads. */
 TS_FN u64 ts_digest(const ts_request &r, u32 source) {
     u64 digest = (14695981039346656037ull ^ r.ndim) * 1099511628211ull;
     for (u32 i = 0; i < TS_MAX_DIMS; i++)

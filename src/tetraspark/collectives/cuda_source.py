@@ -7,7 +7,7 @@ from pathlib import Path
 from tetraspark.collectives import cuda_state, native
 from tetraspark.collectives.flags import MAX_UNITS, REDUCIBLE, UNIT, Dtype, Flag, Op
 from tetraspark.collectives.layout import LINE
-from tetraspark.collectives.native import Progress
+from tetraspark.collectives.native import Header, Progress
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
 PROTOCOL = Path(__file__).with_name("cuda_protocol.cu")
@@ -70,6 +70,8 @@ def constants() -> dict[str, int]:
         "TS_POSTED": Progress.posted.offset,
         "TS_COMPLETED": Progress.completed.offset,
         "TS_ACKED": Progress.acked.offset,
+        "TS_MARK_UNITS": native.MARK_UNITS,
+        "TS_DIGEST": Header.digest.offset,
         "TS_MISMATCH": native.MISMATCH,
         "TS_DIVERGED": native.DIVERGED,
         "TS_STALE_HEADER": native.STALE_HEADER,

@@ -1,6 +1,7 @@
 """One rank's end of the protocol: a thin, typed face of the C proxy."""
 
 import ctypes
+from typing import Any
 
 from tetraspark.collectives import native
 from tetraspark.collectives.failure import RECORD_BYTES
@@ -46,6 +47,7 @@ def configure(
         send_chunk=layout.send_chunk,
         recv_chunk=layout.recv_chunk,
         chunk_stride=layout.chunk_stride,
+        outbox=layout.outbox,
     )
     config.base[: layout.world] = bases
     for peer in range(layout.world):
@@ -68,7 +70,7 @@ class Endpoint:
         self.state: native.EndpointState = self._handle.contents
         self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
 
-    def _live(self) -> object:
+    def _live(self) -> Any:
         if self._handle is None:
             raise RuntimeError("the group is closed")
         return self._handle
@@ -186,6 +188,13 @@ class Endpoint:
     def set_mover(self, mover: int, context: int) -> None:
         """Post writes through a C function as they are begun; both arguments are addresses."""
         self._library.ts_set_mover(self._live(), mover, context)
+
+    def copy_queued(self) -> None:
+        """Copy queued writes into peers' regions, which must be mapped here."""
+        mover = ctypes.cast(self._library.ts_copy, ctypes.c_void_p).value
+        handle = ctypes.cast(self._live(), ctypes.c_void_p).value
+        assert mover is not None and handle is not None
+        self.set_mover(mover, handle)
 
     def set_phase(self, phase: int) -> None:
         """Publish the phase of this rank."""

@@ -15,6 +15,7 @@ transport: stores of another process (shm), RDMA writes (a NIC), stores of a ker
 | record[source] | u64 word (length + 1), 504 bytes of JSON or nothing | source, once |
 | status[source] | u32 doorbell, posted, completed, phase, acked[4], u64 beat | source |
 | flag[source][parity][stripe] | u64 on a line of its own | source, after the stripe |
+| outbox[parity][stripe] | u64 flag, u64 0, u32 units[8 peers], a stripe to post | owner's kernel |
 | send[parity] | header (128) + payload | owner |
 | send_gather[parity] | header + payload | owner |
 | send_chunk[parity][peer] | header + chunk; no own row | owner |
@@ -109,9 +110,14 @@ class Layout:
         return self.status + self.world * LINE
 
     @cached_property
+    def outbox(self) -> int:
+        """Start of the marks with which a kernel hands stripes to the relay."""
+        return self.flags + (self.world - 1) * 2 * self.lanes * LINE
+
+    @cached_property
     def send(self) -> int:
         """Start of the two all-reduce send slots."""
-        return round_up(self.flags + (self.world - 1) * 2 * self.lanes * LINE, PAGE)
+        return round_up(self.outbox + 2 * self.lanes * LINE, PAGE)
 
     @cached_property
     def send_gather(self) -> int:

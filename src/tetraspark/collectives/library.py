@@ -18,12 +18,14 @@ from tetraspark.collectives.native import (
     Header,
     NativeFailure,
     Progress,
+    RelayState,
     Request,
     Write,
 )
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
 ENDPOINT = POINTER(EndpointState)
+RELAY = POINTER(RelayState)
 SIGNATURES: Signatures = {
     "ts_flag_pack": (c_uint64, [c_uint32] * 4),
     "ts_flag_unpack": (None, [c_uint64, POINTER(c_uint32)]),
@@ -35,6 +37,10 @@ SIGNATURES: Signatures = {
     "ts_poll": (c_int, [ENDPOINT]),
     "ts_wait": (c_int, [ENDPOINT, c_uint64]),
     "ts_run": (c_int, [ENDPOINT, POINTER(Request), c_uint64]),
+    "ts_relay_open": (RELAY, [ENDPOINT, c_uint64]),
+    "ts_relay_start": (c_int, [RELAY]),
+    "ts_relay_step": (c_uint32, [RELAY]),
+    "ts_relay_close": (None, [RELAY]),
     "ts_take": (c_int, [ENDPOINT, POINTER(Write)]),
     "ts_complete": (None, [ENDPOINT, POINTER(Write), c_int]),
     "ts_set_mover": (None, [ENDPOINT, c_void_p, c_void_p]),
@@ -54,7 +60,7 @@ def abi_numbers() -> list[int]:
         Progress.acked,
         Config.base,
         Config.slot_stride,
-        Config.chunk_stride,
+        Config.outbox,
         Request.bytes,
         Request.output,
         Write.flag,

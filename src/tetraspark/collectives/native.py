@@ -4,9 +4,11 @@ from ctypes import Structure, c_uint32, c_uint64, c_void_p
 
 from tetraspark.collectives.routes import MAX_LANES, MAX_WORLD
 
-ABI = 3
+ABI = 4
 MAX_DIMS = 8
 QUEUE = 64
+MARK_UNITS = 16
+"""Offset of a mark's units in its line of the outbox."""
 
 DONE, PENDING, FAILED, ABORTED, BUSY = range(5)
 MISMATCH, DIVERGED, LANE_ERROR, OVERFLOW, STALE_HEADER = range(1, 6)
@@ -20,7 +22,8 @@ class Header(Structure):
         ("ndim", c_uint32),
         ("dims", c_uint32 * MAX_DIMS),
         ("sizes", c_uint32),
-        ("reserved", c_uint32 * 20),
+        ("digest", c_uint64),
+        ("reserved", c_uint32 * 18),
     )
 
 
@@ -66,6 +69,7 @@ class Config(Structure):
         ("send_chunk", c_uint64),
         ("recv_chunk", c_uint64),
         ("chunk_stride", c_uint64),
+        ("outbox", c_uint64),
     )
 
 
@@ -138,6 +142,12 @@ class Counters(Structure):
         ("writes", c_uint64 * MAX_LANES * MAX_WORLD),
         ("bytes", c_uint64 * MAX_LANES * MAX_WORLD),
     )
+
+
+class RelayState(Structure):
+    """What a relay has counted: the first fields of it, read while it runs."""
+
+    _fields_ = (("marks", c_uint64), ("stalls", c_uint64), ("naps", c_uint64))
 
 
 class EndpointState(Structure):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tetraspark.collectives import native
-from tetraspark.collectives.build import SOURCE
+from tetraspark.collectives.build import PROXY
 from tetraspark.collectives.endpoint import Endpoint, configure
 from tetraspark.collectives.failure import BuildError, CollectiveError
 from tetraspark.collectives.flags import REDUCIBLE
@@ -83,7 +83,7 @@ def ballot(rank: int, world: int, settings: Settings, transport: Transport) -> B
         world=world,
         protocol=PROTOCOL,
         abi=native.ABI,
-        proxy=hashlib.sha256(SOURCE.read_bytes()).hexdigest(),
+        proxy=hashlib.sha256(PROXY.source()).hexdigest(),
         transport=transport.name,
         dtypes=tuple(sorted(dtype.name for dtype in REDUCIBLE)),
         settings=settings.shared(),

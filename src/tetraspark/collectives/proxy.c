@@ -39,7 +39,7 @@
 #include <unistd.h>
 #endif
 
-#define TS_ABI 3u
+#define TS_ABI 4u
 #define TS_LINE 128u
 #define TS_MAX_WORLD 8u
 #define TS_MAX_LANES 4u
@@ -61,7 +61,8 @@ typedef struct {
     uint32_t ndim;
     uint32_t dims[TS_MAX_DIMS];
     uint32_t sizes; /* hash of the last dimensions of all ranks, as the sender believes them */
-    uint32_t reserved[20];
+    uint64_t digest; /* of kernels */
+    uint32_t reserved[18];
 } ts_header;
 
 typedef struct {
@@ -78,7 +79,7 @@ typedef struct {
     uint64_t progress, arrivals, waiting, abort_word, flags;
     uint64_t send, send_gather, recv, recv_gather;
     uint64_t slot_stride, gather_stride;
-    uint64_t send_chunk, recv_chunk, chunk_stride;
+    uint64_t send_chunk, recv_chunk, chunk_stride, outbox;
 } ts_config;
 
 typedef struct {
@@ -743,7 +744,7 @@ uint32_t ts_abi(uint32_t *out, uint32_t capacity) {
         sizeof(ts_header), sizeof(ts_progress), sizeof(ts_config), sizeof(ts_request),
         sizeof(ts_write), sizeof(ts_failure), sizeof(ts_counters), sizeof(ts_endpoint),
         offsetof(ts_progress, acked), offsetof(ts_config, base), offsetof(ts_config, slot_stride),
-        offsetof(ts_config, chunk_stride),
+        offsetof(ts_config, outbox),
         offsetof(ts_request, bytes), offsetof(ts_request, output), offsetof(ts_write, flag),
         offsetof(ts_failure, dims), offsetof(ts_counters, bytes), offsetof(ts_endpoint, failure),
         offsetof(ts_endpoint, counters), offsetof(ts_endpoint, sequence),

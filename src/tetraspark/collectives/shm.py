@@ -42,14 +42,18 @@ def sweep(directory: Path, own: Process) -> list[str]:
 class ShmTransport:
     """Shared memory between processes of one user on one host; modes `pull` and `push`.
 
+    `queued`: as if peers' regions were behind a NIC, copied into by a C function in its place.
     Files are 0600 under /dev/shm and are unlinked in `seal`, so that a later crash of any rank
     leaves nothing there.
     """
 
-    name = "shm"
-    direct = True
-
-    def __init__(self, rank: int, *, pull: bool = True, directory: Path = DIRECTORY) -> None:
+    def __init__(
+        self, rank: int, *, pull: bool = True, queued: bool = False, directory: Path = DIRECTORY
+    ) -> None:
+        if pull and queued:
+            raise ValueError("what is queued is pushed: pull and queued exclude each other")
+        self.name = "shm-queued" if queued else "shm"
+        self.direct = not queued
         self.pull = pull
         self._rank = rank
         self._directory = directory
@@ -115,8 +119,10 @@ class ShmTransport:
             self._path = None
 
     def attach(self, endpoint: Endpoint) -> None:
-        """Use this endpoint's proxy to leave records."""
+        """Use this endpoint's proxy to leave records, and copy what it queues."""
         self._endpoint = endpoint
+        if not self.direct:
+            endpoint.copy_queued()
 
     def now(self) -> float:
         """Return the monotonic clock."""

@@ -1,6 +1,7 @@
 """Which devices carry which lane between which ranks: a pure value, the same on every rank."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -88,6 +89,28 @@ class Wiring:
         """Return the own devices of each peer's lanes."""
         peers = (peer for peer in range(self.world) if peer != rank)
         return [tuple(own for own, _ in self.ends(rank, peer)) for peer in peers]
+
+    def to_json(self) -> str:
+        """Return the wiring as compact JSON, for a variable."""
+        told = {
+            "nodes": self.nodes,
+            "devices": [[str(one) for one in devices] for devices in self.devices],
+            "lanes": [lanes for _, lanes in self.pairs],
+        }
+        return json.dumps(told, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Wiring":
+        """Parse what `to_json` wrote. Raises ValueError."""
+        try:
+            told = json.loads(text)
+            nodes = tuple(map(str, told["nodes"]))
+            devices = tuple(tuple(map(Choice.parse, one)) for one in told["devices"])
+            lanes = [tuple((int(low), int(high)) for low, high in one) for one in told["lanes"]]
+            pairs = list(combinations(range(len(nodes)), 2))
+            return cls(nodes, devices, tuple(zip(pairs, lanes, strict=True)))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"not a wiring: {text[:80]!r} ({error})") from None
 
     def digest(self) -> str:
         """Return a hash that differs when anything does."""

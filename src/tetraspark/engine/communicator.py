@@ -6,7 +6,7 @@ on its size and dtype alone, so all ranks route alike.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,36 +14,11 @@ import torch
 import torch.distributed
 
 from tetraspark.collectives.algorithm import Algorithm
+from tetraspark.collectives.cuda_group import CudaGroup
 from tetraspark.collectives.group import Group
 from tetraspark.collectives.settings import Settings
-from tetraspark.engine.collectives_env import (
-    LIMITS,
-    MAX_TWO_SHOT,
-    NEVER,
-    TRANSPORT,
-    TWO_SHOT_FROM,
-)
-
-
-def settings_from(env: Mapping[str, str]) -> Settings | None:
-    """Return the group's settings, or None when the plan leaves collectives to the engine.
-
-    Raises ValueError for a variable that is absent or no number: the plan sets all of them.
-    """
-    if TRANSPORT not in env:
-        return None
-    if env[TRANSPORT] != "shm":
-        raise ValueError(f"{TRANSPORT}={env[TRANSPORT]}: wanted shm")
-    wanted = (*(name for name, _, _ in LIMITS), MAX_TWO_SHOT, TWO_SHOT_FROM)
-    absent = [name for name in wanted if name not in env]
-    if absent:
-        raise ValueError(f"{', '.join(absent)}: not set, though {TRANSPORT} is")
-    values: dict[str, Any] = {setting: int(env[name]) for name, _, setting in LIMITS}
-    values["max_two_shot_bytes"] = int(env[MAX_TWO_SHOT])
-    start = env[TWO_SHOT_FROM]
-    values["two_shot_from"] = None if start == NEVER else int(start)
-    return Settings(**values)
-
+from tetraspark.collectives.transport import Transport
+from tetraspark.engine.communicator_env import settings_from, transport_from
 
 LEFT = "left to the engine"
 
@@ -57,17 +32,25 @@ class Routed:
 
 
 class Communicator:
-    """Carries the collectives of one engine group (`GroupCoordinator`)."""
+    """Carries the collectives of one engine group (`GroupCoordinator`), on its device."""
 
-    def __init__(self, group: Any, settings: Settings) -> None:
+    def __init__(self, group: Any, settings: Settings, transport: Transport) -> None:
         """Vote, connect and prove with the other ranks of `group`.
 
-        Raises RefusedError on every rank when one cannot take part.
+        On CUDA the operations are kernels. Raises RefusedError on every rank when one cannot take
+        part.
         """
         self._engine = group
         self.settings = settings
+        self.route = transport.name
         self.routed: dict[str, Routed] = {}
-        self.group = Group.open(group.rank_in_group, group.world_size, self._exchange, settings)
+        self.group = self._open(torch.device(group.device), transport)
+
+    def _open(self, device: torch.device, transport: Transport) -> Group | CudaGroup:
+        rank, world = self._engine.rank_in_group, self._engine.world_size
+        if device.type == "cuda":
+            return CudaGroup.open(rank, world, self._exchange, device, self.settings, transport)
+        return Group.open(rank, world, self._exchange, self.settings, transport)
 
     def _exchange(self, data: bytes) -> Sequence[bytes]:
         found: list[Any] = [None] * self._engine.world_size
@@ -81,8 +64,11 @@ class Communicator:
     def reduces(self, tensor: torch.Tensor) -> bool:
         """Tell whether an all-reduce of this tensor is carried; counts the answer.
 
-        By size and dtype alone, whether it is of a decode or of a prefill.
+        By size and dtype alone, whether it is of a decode or of a prefill. Not where the engine
+        compiles: what is traced there cannot be launched from here.
         """
+        if torch.compiler.is_compiling():
+            return False
         nbytes = tensor.nbytes
         carried = self.group.fits(nbytes, tensor.dtype)
         way = self.algorithm(nbytes) if carried else LEFT
@@ -94,6 +80,8 @@ class Communicator:
 
     def gathers(self, tensor: torch.Tensor) -> bool:
         """Tell whether an all-gather of this shard is carried; counts the answer."""
+        if torch.compiler.is_compiling():
+            return False
         nbytes = tensor.nbytes
         carried = self.group.fits_gather(nbytes)
         return self._counted("all_gather" if carried else f"all_gather {LEFT}", nbytes, carried)
@@ -142,4 +130,6 @@ class Communicator:
 def open_communicator(group: Any) -> Communicator | None:
     """Open the communicator that the plan asks for, or None when it asks for none."""
     settings = settings_from(os.environ)
-    return None if settings is None else Communicator(group, settings)
+    if settings is None:
+        return None
+    return Communicator(group, settings, transport_from(os.environ, group.rank_in_group))

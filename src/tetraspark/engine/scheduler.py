@@ -64,7 +64,7 @@ def around_all_reduce(original: Callable[[Any, Any], Any], group: Any, tensor: A
     """
     ours = _ours(group)
     if ours is not None and ours.reduces(tensor):
-        result, route = ours.all_reduce(tensor), "shm"
+        result, route = ours.all_reduce(tensor), ours.route
     else:
         result, route = original(group, tensor), "engine"
     if _first_all_reduce and group.unique_name.startswith("tp:"):
@@ -81,7 +81,7 @@ def _print_route(group: Any, tensor: Any, route: str) -> None:
         rank=group.rank_in_group,
         world=group.world_size,
         route=route,
-        algorithm=ours.algorithm(tensor.nbytes) if ours and route == "shm" else None,
+        algorithm=ours.algorithm(tensor.nbytes) if ours and route == ours.route else None,
         limit=ours.settings.max_reduce_bytes if ours else 0,
         two_shot_limit=ours.settings.max_two_shot_bytes if ours else 0,
         two_shot_from=ours.settings.two_shot_from if ours else None,

@@ -3,14 +3,21 @@
 from dataclasses import dataclass
 
 from tetraspark.collectives.flags import UNIT
+from tetraspark.collectives.local_lane import Choice
+from tetraspark.collectives.wiring import Wiring
 from tetraspark.engine.collectives_env import (
+    LANES,
     LIMITS,
     MAX_TWO_SHOT,
     NEVER,
+    OPTIONS,
     TRANSPORT,
     TWO_SHOT_FROM,
+    WIRING,
 )
+from tetraspark.line.launch_devices import devices_of
 from tetraspark.line.plan import Setting
+from tetraspark.line.settings import derived, value_of
 from tetraspark.line.tuned import Tuned
 from tetraspark.site.collectives import TUNED, Collectives
 from tetraspark.site.load import LoadedSite
@@ -31,11 +38,33 @@ def collective_settings(loaded: LoadedSite, found: Tuned) -> list[Setting]:
     section = loaded.site.collectives
     if section is None or section.transport == "off":
         return []
+    over_rdma = section.transport == "verbs"
     names = [(TRANSPORT, "transport"), *((name, key) for name, key, _ in LIMITS)]
     return [
-        Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
-        for name, key in names
-    ] + _two_shot(loaded, section, found)
+        *(
+            Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
+            for name, key in names
+            if not (over_rdma and key == "lanes")
+        ),
+        *(_rdma(loaded) if over_rdma else ()),
+        *_two_shot(loaded, section, found),
+    ]
+
+
+def _rdma(loaded: LoadedSite) -> list[Setting]:
+    """The lanes, one for each device of a node, and what the transport is told of them."""
+    nodes = loaded.site.nodes
+    chosen = [list(map(Choice.parse, devices_of(loaded, rank))) for rank in range(len(nodes))]
+    wiring = Wiring.uniform([node.name for node in nodes], chosen)
+    reason = "devices of the fabric and its nodes, in their order"
+    found = [
+        derived("env", LANES, str(wiring.lanes), reason, None),
+        derived("env", WIRING, wiring.to_json(), reason, None),
+    ]
+    for name, key, _ in OPTIONS:
+        value = value_of(loaded, key)
+        found.append(Setting("env", name, str(value or 0), loaded.origin(key)))
+    return found
 
 
 def _two_shot(loaded: LoadedSite, section: Collectives, found: Tuned) -> list[Setting]:

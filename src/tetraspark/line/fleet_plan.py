@@ -11,12 +11,14 @@ from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.login import logins
 from tetraspark.fleet.rank import RankCommand
 from tetraspark.line import settings
+from tetraspark.line.collective_settings import collective_settings
 from tetraspark.line.docker_run import KEY_MOUNT, RUN_MOUNT, docker_run
 from tetraspark.line.guard_settings import guards
 from tetraspark.line.launch import Launch
 from tetraspark.line.nccl_settings import nccl_names, nccl_settings
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
+from tetraspark.line.tuned import NOT_TUNED
 from tetraspark.site import sampled_graph
 from tetraspark.site.engines import ENGINES, RELEASE
 from tetraspark.site.environment import TYPED_ENV
@@ -69,7 +71,7 @@ def fleet_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
         served_name=site.model.served_name,
         host=_host(loaded),
         port=site.api.port,
-        transport="off",
+        transport=site.collectives.transport if site.collectives else "off",
         ranks=ranks,
         settings=tuple(found),
         logins=logins(loaded, offline=True),
@@ -127,6 +129,7 @@ def _variables(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
     found.append(derived("env", "SPT_NOENV", "1", "keeps the processes' variables readable", None))
     found.append(derived("env", RUN_DIR, RUN_MOUNT, "for the communicator's state", None))
+    found += collective_settings(loaded, NOT_TUNED)
     found += _prefill_split(loaded)
     for rank in range(len(loaded.site.nodes)):
         found.append(derived("env", RANK, str(rank), "order of [[nodes]]", rank))

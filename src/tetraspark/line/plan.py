@@ -43,7 +43,7 @@ class Plan:
     served_name: str
     host: str
     port: int
-    transport: Literal["off", "shm"]
+    transport: Literal["off", "shm", "verbs"]
     ranks: tuple[RankCommand, ...]
     settings: tuple[Setting, ...]
     logins: tuple[Login, ...] = ()

@@ -37,8 +37,9 @@ class Collectives(Section):
     Larger ones, and those of other groups, stay on the engine's own.
     """
 
-    transport: Literal["off", "shm"] = Field(
-        description="`off` leaves all to the engine; `shm` is shared memory, for ranks on one host"
+    transport: Literal["off", "shm", "verbs"] = Field(
+        description="`off` leaves all to the engine; `shm` is shared memory, for a local line; "
+        "`verbs` is RDMA over the devices of the fabric, for a fleet"
     )
     max_reduce_bytes: int = Field(
         default=2 << 20, ge=16, le=LARGEST, multiple_of=16, description="largest all-reduce at once"
@@ -52,7 +53,12 @@ class Collectives(Section):
     two_shot_from: Tunable | None = Field(
         default=None, description="two steps from this size on; unset: above `max_reduce_bytes`"
     )
-    lanes: int = Field(default=1, ge=1, le=4, description="paths to each peer")
+    lanes: int = Field(
+        default=1, ge=1, le=4, description="paths to each peer; with `verbs` a device each"
+    )
+    min_lanes: int = Field(
+        default=0, ge=0, le=4, description="with `verbs`: lanes to a peer that are enough; 0: all"
+    )
     late_seconds: int = Field(
         default=300, ge=1, le=86_400, description="patience with a peer that lives but is late"
     )

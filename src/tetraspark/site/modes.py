@@ -36,10 +36,16 @@ def unused(document: Document) -> Iterator[Finding]:
     if transport == "off":
         paths = [("collectives", key) for key in COLLECTIVES_KEYS]
         yield from _set_but(document, paths, "`collectives.transport`", transport, "shm")
+    if transport == "shm":
+        paths = [("collectives", "min_lanes")]
+        yield from _set_but(document, paths, "`collectives.transport`", transport, "verbs")
+    if transport == "verbs":
+        paths = [("collectives", "lanes")]
+        yield from _set_but(document, paths, "`collectives.transport`", transport, "shm")
     if transport == "shm" and document.get("kind") == "fleet":
         path: KeyPath = ("collectives", "transport")
         wanted = "a transport that reaches other hosts"
-        yield Finding(path, 'transport = "shm" in a fleet', wanted, 'set transport = "off"')
+        yield Finding(path, 'transport = "shm" in a fleet', wanted, 'set transport = "verbs"')
     image = table_at(document, "image")
     if image and "dockerfile" not in image:
         for key in DOCKERFILE_KEYS:

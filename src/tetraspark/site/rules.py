@@ -17,6 +17,7 @@ from tetraspark.site.modes import needed, unused
 from tetraspark.site.open_api import open_api
 from tetraspark.site.prefill_split import split_findings
 from tetraspark.site.sampled_graph import sampled_findings
+from tetraspark.site.verbs import verbs_findings
 from tetraspark.site.watch import watch_findings
 
 
@@ -36,6 +37,7 @@ def cross_check(document: Document) -> list[Finding]:
         _speed,
         open_api,
         two_shot_findings,
+        verbs_findings,
         watch_findings,
     )
     found = [finding for rule in rules for finding in rule(document)]

@@ -1,0 +1,96 @@
+"""The engine's communicator over real queue pairs, told by the variables of a fleet's own plan."""
+
+import multiprocessing
+import os
+import tempfile
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.collectives.oracle import raw, reduced, shard
+from tests.engine.engine_group import EngineGroup
+from tetraspark.engine.communicator import open_communicator
+from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.site.load import load_source
+from tetraspark.site.source import decode_source
+
+SITES = Path(__file__).parents[3] / "sites"
+WORLD, SHAPES = 4, ((1, 256), (6, 5120), (64, 512))
+SECTION = """
+[collectives]
+transport = "verbs"
+max_reduce_bytes = 32768
+max_two_shot_bytes = 65536
+max_gather_bytes = 65536
+min_lanes = 1
+"""
+
+
+def variables() -> list[dict[str, str]]:
+    """Return the environment of each rank's container, for the VM's devices."""
+    text = (SITES / "four-sparks-switch.toml").read_text()
+    text = text.replace('devices = ["rocep1s0f1", "roceP2p1s0f1"]\n', "")
+    text = text.replace("\n[env]\n", f"{SECTION}\n[env]\n")
+    for rank in range(WORLD):
+        host = f'host = "10.0.0.{rank + 1}"\n'
+        text = text.replace(host, f'{host}devices = ["n{rank}r0", "n{rank}r1"]\n')
+    loaded = load_source(decode_source(SITES / "vm.toml", text.encode()))
+    found = []
+    for command in fleet_plan(loaded).ranks:
+        pairs = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--env"]
+        found.append(dict(pair.split("=", 1) for pair in pairs))
+    return found
+
+
+def work(rank: int, folder: str, env: dict[str, str], answers: "Queue[Any]") -> None:
+    os.environ.update(env, GLOO_SOCKET_IFNAME="lo")
+    communicator = open_communicator(EngineGroup.meet(rank, WORLD, folder))
+    assert communicator is not None
+    sums = []
+    for seed, shape in enumerate(SHAPES):
+        tensor = shard(seed, rank, shape)
+        assert communicator.reduces(tensor)
+        sums.append(raw(communicator.all_reduce(tensor)))
+    assert not communicator.reduces(torch.zeros(1 << 17))
+    communicator.check(None)
+    parts = raw(communicator.all_gather(shard(9, rank, (6, 64)), -1))
+    answers.put((rank, sums, parts, communicator.state()))
+    torch.distributed.barrier()
+    communicator.group.close()
+
+
+@pytest.mark.usefixtures("ready_to_fork")
+def test_a_fleets_plan_opens_the_lanes_in_the_engine() -> None:
+    fork = multiprocessing.get_context("fork")
+    answers: Queue[Any] = fork.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            fork.Process(target=work, args=(rank, folder, env, answers))
+            for rank, env in enumerate(variables())
+        ]
+        for one in ranks:
+            one.start()
+        found = sorted((answers.get(timeout=120) for _ in ranks), key=lambda one: one[0])
+        for one in ranks:
+            one.join(30)
+    assert [one.exitcode for one in ranks] == [0] * WORLD
+    wanted = [
+        raw(reduced([shard(seed, rank, shape) for rank in range(WORLD)]))
+        for seed, shape in enumerate(SHAPES)
+    ]
+    whole = raw(torch.cat([shard(9, rank, (6, 64)) for rank in range(WORLD)], -1))
+    for rank, sums, parts, state in found:
+        assert (sums, parts) == (wanted, whole)
+        assert (state["transport"], state["root"]) == ("verbs", None)
+        devices = {one["device"] for one in state["details"]["devices"]}
+        assert devices == {f"n{rank}r0", f"n{rank}r1"}
+        assert {one["lane"] for one in state["details"]["lanes"]} == {0, 1}
+        routed = {way: counts["operations"] for way, counts in state["routed"].items()}
+        assert routed == {
+            "all_reduce one-shot": 1,
+            "all_reduce two-shot": 2,
+            "all_reduce left to the engine": 1,
+        }
