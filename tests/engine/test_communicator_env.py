@@ -9,6 +9,7 @@ from tetraspark.collectives.verbs import VerbsTransport
 from tetraspark.collectives.wiring import Wiring
 from tetraspark.engine.communicator_env import settings_from, transport_from
 from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.lanes import lanes_of
 from tetraspark.line.plan import Plan
 from tetraspark.line.receipt import wrong
 from tetraspark.site.load import load_source
@@ -23,7 +24,8 @@ def plan() -> Plan:
     text = text_of("four-sparks-switch", SECTION).replace(
         'topology = "switch"', 'topology = "switch"\ntraffic_class = 96\nmin_rdma_mtu = 1024'
     )
-    return fleet_plan(load_source(decode_source(SITES / "mine.toml", text.encode())))
+    loaded = load_source(decode_source(SITES / "mine.toml", text.encode()))
+    return fleet_plan(loaded, None, lanes_of(loaded))
 
 
 def env_of(plan: Plan, rank: int) -> dict[str, str]:

@@ -58,6 +58,7 @@ def line(tmp_path: Path) -> Iterator[FleetLine]:
                 fleet,
                 tmp_path,
                 **{
+                    'transport = "verbs"': 'transport = "off"',
                     "mem_fraction = 0.01": "mem_fraction = 0.5",
                     "ep = 4": f"ep = 4\nmax_running_requests = 8\nkv_tokens = 8192\n"
                     f"extra_args = {json.dumps(FLAGS)}",

@@ -71,6 +71,9 @@ mode = "local"
 topology = "switch"
 devices = ["rocep1s0f0"]
 
+[collectives]
+transport = "verbs"
+
 [watch]
 enabled = false
 

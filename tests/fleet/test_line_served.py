@@ -17,6 +17,7 @@ import pytest
 from tests.fleet.line import DESPITE, KEY, FleetLine, give_image
 from tests.fleet.nodes.fleet import Fleet
 from tests.serving import eventually
+from tetraspark.collectives.wiring import Wiring
 from tetraspark.fabric.nccl_checks import RankNccl
 from tetraspark.fleet.docker_log import STAMP
 from tetraspark.fleet.process import labelled
@@ -89,6 +90,9 @@ def test_each_rank_has_the_values_of_its_own_node(line: FleetLine, served: Any) 
         assert env["TETRASPARK_RANK"] == str(number - 1)
         assert env["GLOO_SOCKET_IFNAME"] == "eth0"
         assert env["NCCL_IB_HCA"] == "=rocep1s0f0"
+        wiring = Wiring.from_json(env["TETRASPARK_WIRING"])
+        assert wiring.nodes == tuple(node.name for node in load_site(line.site).site.nodes)
+        assert [str(one) for one in wiring.devices[number - 1]] == ["rocep1s0f0"]
         assert "" not in env.values()
 
 
@@ -153,7 +157,8 @@ def test_status_has_every_rank_receipt_and_communicator(line: FleetLine, served:
     for rank in status["ranks"]:
         assert rank["state"] == "running"
         assert set(rank["receipts"]) == {"engine", "tp_all_reduce"}
-        assert rank["collectives"]["operations"] == 7
+        told = rank["collectives"]
+        assert (told["transport"], told["operations"]) == ("verbs", 7)
 
 
 def test_what_the_start_went_on_despite_is_told(line: FleetLine, served: Any) -> None:

@@ -25,7 +25,7 @@ CHECKS = {
         "check_fabric.py",
         "check_qualify.py",
     ),
-    "ring 4 2": ("check_ring.py",),
+    "ring 4 2": ("check_ring.py", "check_communicator.py"),
 }
 
 

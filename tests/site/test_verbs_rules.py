@@ -46,7 +46,13 @@ def test_the_fleet_on_a_switch_may_have_lanes() -> None:
         ),
         (
             "four-sparks-ring", "", "", "transport",
-            'transport = "verbs" on a ring', 'set transport = "off": NCCL goes around the ring',
+            'transport = "verbs" on a ring without `ring_plan`',
+            'add ring_plan = "ring.json", as `tetraspark ring plan` wrote it, or transport = "off"',
+        ),
+        (
+            "four-sparks-switch", VERBS, VERBS + 'ring_plan = "ring.json"\n', "ring_plan",
+            '`ring_plan` is set but `fabric.topology` is "switch"',
+            'remove it or set topology = "ring"',
         ),
         (
             "four-sparks-switch", 'devices = ["rocep1s0f1", "roceP2p1s0f1"]',

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 
 from tetraspark.collectives.flags import UNIT
-from tetraspark.collectives.local_lane import Choice
-from tetraspark.collectives.wiring import Wiring
 from tetraspark.engine.collectives_env import (
     LANES,
     LIMITS,
@@ -15,9 +13,9 @@ from tetraspark.engine.collectives_env import (
     TWO_SHOT_FROM,
     WIRING,
 )
-from tetraspark.line.launch_devices import devices_of
+from tetraspark.line.lanes import Lanes
 from tetraspark.line.plan import Setting
-from tetraspark.line.settings import derived, value_of
+from tetraspark.line.settings import value_of
 from tetraspark.line.tuned import Tuned
 from tetraspark.site.collectives import TUNED, Collectives
 from tetraspark.site.load import LoadedSite
@@ -33,33 +31,33 @@ class _Size:
     absent: bool = False
 
 
-def collective_settings(loaded: LoadedSite, found: Tuned) -> list[Setting]:
-    """Return the transport and its limits, all of them; nothing where the engine keeps its own."""
+def collective_settings(
+    loaded: LoadedSite, found: Tuned, lanes: Lanes | None = None
+) -> list[Setting]:
+    """Return the transport and its limits, all of them; nothing where the engine keeps its own.
+
+    `lanes` are those of a site with verbs.
+    """
     section = loaded.site.collectives
     if section is None or section.transport == "off":
         return []
-    over_rdma = section.transport == "verbs"
     names = [(TRANSPORT, "transport"), *((name, key) for name, key, _ in LIMITS)]
     return [
         *(
             Setting("env", name, str(getattr(section, key)), loaded.origin(f"collectives.{key}"))
             for name, key in names
-            if not (over_rdma and key == "lanes")
+            if not (lanes and key == "lanes")
         ),
-        *(_rdma(loaded) if over_rdma else ()),
+        *(_rdma(loaded, lanes) if lanes else ()),
         *_two_shot(loaded, section, found),
     ]
 
 
-def _rdma(loaded: LoadedSite) -> list[Setting]:
-    """The lanes, one for each device of a node, and what the transport is told of them."""
-    nodes = loaded.site.nodes
-    chosen = [list(map(Choice.parse, devices_of(loaded, rank))) for rank in range(len(nodes))]
-    wiring = Wiring.uniform([node.name for node in nodes], chosen)
-    reason = "devices of the fabric and its nodes, in their order"
+def _rdma(loaded: LoadedSite, lanes: Lanes) -> list[Setting]:
+    """The wiring, and what the transport is told of its lanes."""
     found = [
-        derived("env", LANES, str(wiring.lanes), reason, None),
-        derived("env", WIRING, wiring.to_json(), reason, None),
+        Setting("env", LANES, str(lanes.wiring.lanes), lanes.origin),
+        Setting("env", WIRING, lanes.wiring.to_json(), lanes.origin),
     ]
     for name, key, _ in OPTIONS:
         value = value_of(loaded, key)

@@ -14,6 +14,7 @@ from tetraspark.line import settings
 from tetraspark.line.collective_settings import collective_settings
 from tetraspark.line.docker_run import KEY_MOUNT, RUN_MOUNT, docker_run
 from tetraspark.line.guard_settings import guards
+from tetraspark.line.lanes import Lanes
 from tetraspark.line.launch import Launch
 from tetraspark.line.nccl_settings import nccl_names, nccl_settings
 from tetraspark.line.plan import Plan, Setting
@@ -36,8 +37,10 @@ FLAGS = (
 AT_LAUNCH = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
-def fleet_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
-    """Compute the plan of a fleet site.
+def fleet_plan(
+    loaded: LoadedSite, launch: Launch | None = None, lanes: Lanes | None = None
+) -> Plan:
+    """Compute the plan of a fleet site; `lanes` are those of one with verbs.
 
     Raises UsageError when it names no image, or a patched NCCL that no container can be given.
     """
@@ -48,6 +51,7 @@ def fleet_plan(loaded: LoadedSite, launch: Launch | None = None) -> Plan:
     found = [
         *_flags(loaded, launch),
         *_variables(loaded, launch),
+        *collective_settings(loaded, NOT_TUNED, lanes),
         *settings.told(),
         *settings.extra(loaded),
     ]
@@ -129,7 +133,6 @@ def _variables(loaded: LoadedSite, launch: Launch | None) -> list[Setting]:
     found.append(derived("env", "SGLANG_PLUGINS", "tetraspark", "receipts", None))
     found.append(derived("env", "SPT_NOENV", "1", "keeps the processes' variables readable", None))
     found.append(derived("env", RUN_DIR, RUN_MOUNT, "for the communicator's state", None))
-    found += collective_settings(loaded, NOT_TUNED)
     found += _prefill_split(loaded)
     for rank in range(len(loaded.site.nodes)):
         found.append(derived("env", RANK, str(rank), "order of [[nodes]]", rank))

@@ -7,7 +7,7 @@ from pydantic import Field, PlainValidator, ValidationInfo
 
 from tetraspark.site.finding import Finding
 from tetraspark.site.lookup import Document, table_at
-from tetraspark.site.section import Section, refusal
+from tetraspark.site.section import PathText, Section, refusal
 
 LARGEST = 256 << 20
 TUNED = "tuned"
@@ -58,6 +58,9 @@ class Collectives(Section):
     )
     min_lanes: int = Field(
         default=0, ge=0, le=4, description="with `verbs`: lanes to a peer that are enough; 0: all"
+    )
+    ring_plan: PathText | None = Field(
+        default=None, description="with `verbs` on a ring: the file of the plan that is applied"
     )
     late_seconds: int = Field(
         default=300, ge=1, le=86_400, description="patience with a peer that lives but is late"

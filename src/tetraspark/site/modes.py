@@ -37,7 +37,7 @@ def unused(document: Document) -> Iterator[Finding]:
         paths = [("collectives", key) for key in COLLECTIVES_KEYS]
         yield from _set_but(document, paths, "`collectives.transport`", transport, "shm")
     if transport == "shm":
-        paths = [("collectives", "min_lanes")]
+        paths = [("collectives", "min_lanes"), ("collectives", "ring_plan")]
         yield from _set_but(document, paths, "`collectives.transport`", transport, "verbs")
     if transport == "verbs":
         paths = [("collectives", "lanes")]
@@ -55,7 +55,7 @@ def unused(document: Document) -> Iterator[Finding]:
                 yield Finding(("image", key), seen, wanted, "remove it or name a `dockerfile`")
     topology = table_at(document, "fabric").get("topology")
     if topology in ("switch", "pair"):
-        paths = [("fabric", "ring")]
+        paths = [("fabric", "ring"), ("collectives", "ring_plan")]
         yield from _set_but(document, paths, "`fabric.topology`", topology, "ring")
 
 

@@ -39,13 +39,19 @@ def _engine(document: Document) -> Iterator[Finding]:
 
 
 def _cables(document: Document) -> Iterator[Finding]:
-    if table_at(document, "fabric").get("topology") == "ring":
-        wanted = "a switch or a pair, where every device reaches every node"
-        fix = 'set transport = "off": NCCL goes around the ring'
-        yield Finding(_TRANSPORT, f"{_SEEN} on a ring", wanted, fix, (("fabric", "topology"),))
+    on_ring = table_at(document, "fabric").get("topology") == "ring"
+    if on_ring and "ring_plan" not in table_at(document, "collectives"):
+        seen = f"{_SEEN} on a ring without `ring_plan`"
+        wanted = "the plan that is applied: opposite nodes have lanes only through it"
+        fix = (
+            'add ring_plan = "ring.json", as `tetraspark ring plan` wrote it, or transport = "off"'
+        )
+        yield Finding(_TRANSPORT, seen, wanted, fix, (("fabric", "topology"),))
 
 
 def _lanes(document: Document) -> Iterator[Finding]:
+    if "ring_plan" in table_at(document, "collectives"):
+        return
     usual = table_at(document, "fabric").get("devices")
     counts = {
         index: len(devices)

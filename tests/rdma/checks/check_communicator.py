@@ -1,5 +1,6 @@
 """The engine's communicator over real queue pairs, told by the variables of a fleet's own plan."""
 
+import json
 import multiprocessing
 import os
 import tempfile
@@ -12,8 +13,10 @@ import torch
 
 from tests.collectives.oracle import raw, reduced, shard
 from tests.engine.engine_group import EngineGroup
+from tests.rdma.topology import plan_of_ring
 from tetraspark.engine.communicator import open_communicator
 from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.lanes import lanes_of
 from tetraspark.site.load import load_source
 from tetraspark.site.source import decode_source
 
@@ -29,17 +32,31 @@ min_lanes = 1
 """
 
 
-def variables() -> list[dict[str, str]]:
-    """Return the environment of each rank's container, for the VM's devices."""
+def site_text(devices: list[list[str]]) -> str:
+    """Return the site of the VM's four nodes with these devices."""
     text = (SITES / "four-sparks-switch.toml").read_text()
     text = text.replace('devices = ["rocep1s0f1", "roceP2p1s0f1"]\n', "")
     text = text.replace("\n[env]\n", f"{SECTION}\n[env]\n")
-    for rank in range(WORLD):
+    for rank, own in enumerate(devices):
         host = f'host = "10.0.0.{rank + 1}"\n'
-        text = text.replace(host, f'{host}devices = ["n{rank}r0", "n{rank}r1"]\n')
-    loaded = load_source(decode_source(SITES / "vm.toml", text.encode()))
+        text = text.replace(host, f"{host}devices = {json.dumps(own)}\n")
+        text = text.replace(f'"spark{rank + 1}"', f'"node{rank}"')
+    return text
+
+
+def variables(folder: Path) -> list[dict[str, str]]:
+    """Return the environment of each rank's container, whichever network this VM has."""
+    on_ring = Path("/sys/class/infiniband/n0r0a").exists()
+    ends = ["r0a", "r1a", "r0b", "r1b"] if on_ring else ["r0", "r1"]
+    text = site_text([[f"n{rank}{end}" for end in ends] for rank in range(WORLD)])
+    if on_ring:
+        (folder / "ring.json").write_text(plan_of_ring().text())
+        text = text.replace('topology = "switch"', 'topology = "ring"')
+        text = text.replace("channels_max = 8\n", "")
+        text = text.replace("min_lanes = 1", 'min_lanes = 1\nring_plan = "ring.json"')
+    loaded = load_source(decode_source(folder / "vm.toml", text.encode()))
     found = []
-    for command in fleet_plan(loaded).ranks:
+    for command in fleet_plan(loaded, None, lanes_of(loaded)).ranks:
         pairs = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--env"]
         found.append(dict(pair.split("=", 1) for pair in pairs))
     return found
@@ -69,7 +86,7 @@ def test_a_fleets_plan_opens_the_lanes_in_the_engine() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ranks = [
             fork.Process(target=work, args=(rank, folder, env, answers))
-            for rank, env in enumerate(variables())
+            for rank, env in enumerate(variables(Path(folder)))
         ]
         for one in ranks:
             one.start()
@@ -86,8 +103,9 @@ def test_a_fleets_plan_opens_the_lanes_in_the_engine() -> None:
         assert (sums, parts) == (wanted, whole)
         assert (state["transport"], state["root"]) == ("verbs", None)
         devices = {one["device"] for one in state["details"]["devices"]}
-        assert devices == {f"n{rank}r0", f"n{rank}r1"}
-        assert {one["lane"] for one in state["details"]["lanes"]} == {0, 1}
+        assert {name[:4] for name in devices} == {f"n{rank}r0", f"n{rank}r1"}
+        lanes = {(one["peer"], one["lane"]) for one in state["details"]["lanes"]}
+        assert lanes == {(peer, lane) for peer in range(WORLD) if peer != rank for lane in (0, 1)}
         routed = {way: counts["operations"] for way, counts in state["routed"].items()}
         assert routed == {
             "all_reduce one-shot": 1,
