@@ -15,6 +15,7 @@ from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.run_files import replace
 from tetraspark.line.units import HEADER, Service, UnitFile, units_of
 from tetraspark.site.load import load_site
+from tetraspark.site.source import read_bytes
 
 PASSED_ON = ("TETRASPARK_STATE", "XDG_STATE_HOME")
 """Variables that decide where state lies: a service has to look where its owner does."""
@@ -52,7 +53,7 @@ def _write(folder: Path, unit: UnitFile) -> Path:
     """Write a unit. Raises UsageError where a file of somebody else's has its name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / unit.name
-    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
+    if path.exists() and not read_bytes(path).startswith(HEADER.encode()):
         seen, wanted = "a file that `tetraspark units` did not write", "a folder without one"
         raise UsageError(Problem(str(path), seen, wanted, "move it away, or another --out"))
     replace(path, unit.text)
