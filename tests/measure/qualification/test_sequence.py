@@ -130,10 +130,7 @@ def test_the_receipt_is_bound_to_reports_and_finds_every_change(
     kept.unlink()
     assert check_receipt(file)[1][0].seen == "no such file"
     os.mkfifo(kept)
-    assert (check_receipt(file)[1][0].where, check_receipt(file)[1][0].seen) == (
-        str(kept),
-        "a pipe",
-    )
+    assert check_receipt(file)[1][0].seen == "a pipe"
     kept.unlink()
     kept.write_bytes(before)
     told = json.loads(file.read_text())
