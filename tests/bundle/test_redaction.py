@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.serving import write_site
 from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of
-from tetraspark.line.key_file import CREDENTIAL
+from tetraspark.site.key_file import CREDENTIAL
 from tetraspark.site.load import load_site
 
 KEY = "s3cr3t/+key=="

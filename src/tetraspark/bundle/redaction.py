@@ -7,7 +7,7 @@ from pathlib import Path
 from tetraspark.bundle.encodings import SHORTEST, encodings
 from tetraspark.bundle.source import Missing
 from tetraspark.errors import UsageError
-from tetraspark.line.key_file import key_file_of
+from tetraspark.site.key_file import key_file_of
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.secret import hide, names_secret
 from tetraspark.site.source import read_bytes

@@ -12,10 +12,10 @@ from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
 from tetraspark.cli.report_file import check_out
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api, api_of
-from tetraspark.line.key_file import read_key
 from tetraspark.line.quiet import measuring
 from tetraspark.measure.endpoint import Endpoint
 from tetraspark.measure.secret import without_key
+from tetraspark.site.key_file import read_key
 
 MODEL_SECONDS = 10.0
 MeasuredSite = Annotated[
