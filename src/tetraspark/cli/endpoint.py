@@ -40,7 +40,9 @@ OutFile = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="Repeats a run's prompts; without it they are new."),
+    typer.Option(
+        "--seed", min=0, max=2**63 - 1, help="Repeats a run's prompts; without it they are new."
+    ),
 ]
 
 

@@ -42,7 +42,7 @@ def pack(
     out: Annotated[Path | None, typer.Option("--out", help="With --local: where to.")] = None,
     rank: Annotated[int | None, typer.Option("--rank", help="With --local: whose rows.")] = None,
     tp: Annotated[
-        int | None, typer.Option("--tp", min=1, help="With --local: of how many.")
+        int | None, typer.Option("--tp", min=1, max=1024, help="With --local: of how many.")
     ] = None,
     split: Annotated[
         Split,

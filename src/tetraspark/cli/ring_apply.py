@@ -10,6 +10,7 @@ import typer
 
 from tetraspark.cli.fabric_inventory import Source, of_site
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
+from tetraspark.cli.number import number
 from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.cli.ring_apply_view import (
     print_applied,
@@ -84,7 +85,7 @@ def apply(
     site: SitePath = DEFAULT_SITE,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=10, max=3600, help="Undone after these unless confirmed."),
+        number("--seconds", "Undone after these unless confirmed.", 10, 3600),
     ] = CONFIRM_SECONDS,
     hairpin: Annotated[
         bool,
