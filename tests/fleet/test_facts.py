@@ -1,25 +1,21 @@
 """What a probe may ask, and what it finds here."""
 
 import ast
-import contextlib
 import os
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from tests.modes import bound_by_modes, folder_of_mode
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
 from tetraspark.fleet.facts import Facts, Said, Wanted
 from tetraspark.fleet.inside.look import look
 from tetraspark.fleet.probe import probe, probe_all
 from tetraspark.fleet.program import program
-
-NOBODY = 65534
 
 
 @pytest.mark.parametrize(
@@ -122,31 +118,13 @@ def test_what_is_no_file_is_not_opened_and_loops_lead_nowhere(tmp_path: Path) ->
     assert facts.space[inside].path == str(tmp_path)
 
 
-@contextlib.contextmanager
-def bound_by_modes() -> Iterator[None]:
-    """Be a user for whom the modes of files hold, meanwhile."""
-    me = os.geteuid()
-    os.seteuid(me or NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(me)
-
-
 @pytest.mark.parametrize("mode", [0o444, 0o000])
 def test_a_folder_that_may_not_be_looked_into_is_no_traceback(mode: int) -> None:
-    # Not below `tmp_path`, into which nobody else may look.
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        folder = Path(name, "model")
-        (folder / "below").mkdir(parents=True)
-        (folder / "config.json").write_text("{}")
-        folder.chmod(mode)
+    with folder_of_mode(mode) as folder:
         wish = (f"{folder}/*", f"{folder}/config.json")
         wanted = Wanted(wish, wish, wish, (f"{folder}/below",), shards=wish)
         with bound_by_modes():
             facts = Facts.of("node1", look(asdict(wanted)))
-        folder.chmod(0o700)
     assert (facts.files, facts.sizes, facts.declared) == ({}, {}, {})
     assert facts.space[f"{folder}/below"].path == str(folder)
 

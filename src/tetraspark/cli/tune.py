@@ -62,6 +62,7 @@ def tune(
         _would(bench, repeats, store.path(key), json)
         return
     check_writable(svg, "--svg")
+    store.require()
     require_idle(line.loaded.site.name, line.runner, line.store)
     report = _measured(bench, repeats, key)
     problems = report.problems()

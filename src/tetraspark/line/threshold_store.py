@@ -9,7 +9,7 @@ from typing import Any
 from tetraspark.collectives.thresholds import ThresholdKey, Thresholds
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.run_files import write_atomically
-from tetraspark.fleet.state_home import state_home
+from tetraspark.fleet.state_home import require_writable, state_home
 from tetraspark.site.source import read_bytes
 
 SCHEMA = 1
@@ -35,6 +35,10 @@ class ThresholdStore:
     def path(self, key: ThresholdKey) -> Path:
         """Return the file for a key, there or not."""
         return self.root / f"{key.name}.json"
+
+    def require(self) -> None:
+        """Raise UsageError where nothing could be kept: to measure takes minutes."""
+        require_writable(self.root)
 
     def write(self, thresholds: Thresholds, measured: dict[str, Any]) -> Path:
         """Keep thresholds under their key, in place of older ones; returns the file."""
