@@ -12,7 +12,7 @@ from tetraspark.errors import UsageError
 LOCAL = (
     "status", "serve", "logs", "stop", "smoke", "watch", "watch --once", "doctor", "tune",
     "tune --show", "receipts list", "rollback", "support-bundle", "bench start", "bench decode",
-    "bench prefill", "bench transport", "needle", "soak", "quality",
+    "bench prefill", "bench transport", "needle", "soak", "quality", "units",
 )  # fmt: skip
 FLEET = ("weights status", "weights verify", "weights copy", "ring diff plan.json", "receipts list")
 
