@@ -30,7 +30,7 @@ def test_what_is_no_folder_and_cannot_become_one_is_refused(
 def test_a_folder_that_this_login_may_not_look_into_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with folder_of_mode(0o300) as folder, bound_by_modes():
+    with folder_of_mode(0o600) as folder, bound_by_modes():
         monkeypatch.setenv("TETRASPARK_STATE", str(folder))
         with pytest.raises(UsageError, match=f"{folder}: permission denied"):
             state_home()

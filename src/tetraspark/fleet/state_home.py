@@ -17,9 +17,9 @@ def state_home() -> Path:
     """
     home = _named()
     there = next(one for one in (home, *home.parents) if os.path.lexists(one))
-    if not there.is_dir():
+    if not os.path.isdir(there):  # noqa: PTH112 a Path raises
         raise _useless(there, "not a folder")
-    if not os.access(there, os.R_OK | os.X_OK, effective_ids=True):
+    if not os.access(there, os.X_OK, effective_ids=True):
         raise _useless(there, "permission denied")
     return home
 
