@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serving import write_site
-from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of
-from tetraspark.line.key_file import CREDENTIAL
+from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of, unread_key
+from tetraspark.site.key_file import CREDENTIAL
 from tetraspark.site.load import load_site
 
 KEY = "s3cr3t/+key=="
@@ -96,6 +96,14 @@ def test_a_key_is_read_whatever_the_mode_of_its_file(tmp_path: Path) -> None:
     assert known_secrets(None, {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"}) == (
         "abcdef",
     )
+
+
+def test_a_key_file_that_never_ends_is_told_and_not_read(tmp_path: Path) -> None:
+    loaded = load_site(write_site(tmp_path, "k", {"port = 30000": 'port = 0\nkey_file = "key"'}))
+    (tmp_path / "key").symlink_to("/dev/zero")
+    assert known_secrets(tmp_path / "key", {}) == ()
+    missing = unread_key(loaded)
+    assert missing is not None and missing.why.startswith("a device or socket, so a key that")
 
 
 def test_a_very_short_key_is_taken_out_too() -> None:

@@ -46,7 +46,6 @@ GOOD = {
         ("--devices", "a,b,c,d,e", "a,b,c,d,e", "1 to 4 devices, each once"),
         ("--node", "", "''", "a name of letters"),
         ("--node", "spark 1", "'spark 1'", "a name of letters"),
-        ("--limit", "inf", "inf", "1 to 86400 seconds"),
         ("--min-mtu", "1500", "1500", "one of 256, 512, 1024, 2048, 4096"),
     ],
 )

@@ -69,7 +69,7 @@ def refused(tmp_path: Path, mode: str, *words: str) -> str:
             "one of spark2, spark3, spark4: nodes that are workers",
         ),
         ("copy", ("verify", "--node", "spark9"), "nodes that have the folder themselves"),
-        ("copy", ("verify", "--sums", "/no/such/file"), "/no/such/file: cannot be read"),
+        ("copy", ("verify", "--sums", "/no/such/file"), "/no/such/file: no such file"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_a_node_is_reached(

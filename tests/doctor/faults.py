@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tests.doctor.stand import GIB, GPU_PROCESSES, GPUS, Stand, burned
+from tests.doctor.stand import GIB, GPU_PROCESSES, GPUS, Stand, burned, site
 from tetraspark.doctor.check import Verdict
 from tetraspark.fleet.facts import Space
 
@@ -172,6 +172,13 @@ def _no_verbs(stand: Stand) -> None:
     del stand[2].links["/dev/infiniband/uverbs0"]
 
 
+def _key_for_all(stand: Stand) -> None:
+    file = stand.loaded.path.with_name("key")
+    file.write_text("hush\n")
+    file.chmod(0o644)
+    stand.loaded = site(file.parent, ("port = 8888", 'port = 8888\nkey_file = "key"'))
+
+
 def _port_down(stand: Stand) -> None:
     stand.fabric.port("spark2", 0, 0).up = False
 
@@ -259,6 +266,7 @@ FAULTS: dict[str, Fault] = {
     "MEMORY.FRAGMENTED": Fault(_fragments, verdict="warning"),
     "LOG.NVRM": Fault(_nvrm, verdict="warning"),
     "LOG.AER": Fault(_aer, verdict="warning"),
+    "API.KEY": Fault(_key_for_all, None),
     "PORT.API": Fault(lambda stand: stand[1].listeners.update({8888: "pid 7 (nginx)"}), "spark1"),
     "PORT.RENDEZVOUS": Fault(lambda stand: stand[1].listeners.update({20000: ""}), "spark1"),
     "ADDRESS.OWN": Fault(_address),

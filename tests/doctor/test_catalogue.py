@@ -99,7 +99,7 @@ def test_nothing_at_all_is_never_taken_for_good(stand: Stand) -> None:
     report = stand.examine(nodes=("spark2",))
     fine = {one.id for one in report.checks if one.verdict == "ok"}
     assert fine <= {
-        *("SSH.REACHABLE", "PYTHON.PRESENT", "TIME.SKEW", "LINE.SEGMENTS", "NCCL.CONF"),
+        *("SSH.REACHABLE", "PYTHON.PRESENT", "TIME.SKEW", "LINE.SEGMENTS", "NCCL.CONF", "API.KEY"),
         *("ADDRESS.OWN", "CHECKPOINT.FOLDER", "CHECKPOINT.LINKS", "CHECKPOINT.SIZE"),
     }, fine
 

@@ -56,6 +56,16 @@ def test_a_checkout_tells_its_requirements(tmp_path: Path) -> None:
     assert open_tree(tmp_path).metadata() is None
 
 
+def test_a_file_that_is_larger_than_any_of_an_engine_is_not_read(tmp_path: Path) -> None:
+    source = tmp_path / "sglang" / "srt" / "one.py"
+    source.parent.mkdir(parents=True)
+    (tmp_path / "sglang" / "__init__.py").touch()
+    source.touch()
+    os.truncate(source, 1 << 40)
+    with pytest.raises(TreeError, match=rf"one\.py is larger; wanted: files of {MEMBER_BYTES}"):
+        open_tree(tmp_path).read("srt/one.py")
+
+
 def test_two_versions_beside_one_folder_make_neither_sure(tmp_path: Path) -> None:
     (tmp_path / "sglang" / "srt").mkdir(parents=True)
     (tmp_path / "sglang" / "__init__.py").touch()

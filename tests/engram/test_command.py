@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_made_has_a_fix_that_can_be_typed(
         (["--out", "x"], "given without --local"),
         (local(0, "--node", "spark1"), "given with --local"),
         (local(0, "--verify", "--replace"), "given with --replace"),
-        (["--local", "nowhere", "--out", "x", "--rank", "0", "--tp", "1"], "not there"),
+        (["--local", "nowhere", "--out", "x", "--rank", "0", "--tp", "1"], "no such file"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -49,6 +49,22 @@ def damage_end(made: Made) -> None:
     os.truncate(path, path.stat().st_size - 1)
 
 
+def damage_pipe(made: Made) -> None:
+    path = made.path / "model-00002-of-00003.safetensors"
+    path.unlink()
+    os.mkfifo(path)
+
+
+def damage_endless(made: Made) -> None:
+    path = made.path / "model.safetensors.index.json"
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def damage_huge(made: Made) -> None:
+    os.truncate(made.path / "model.safetensors.index.json", 1 << 40)
+
+
 def damage_missing(made: Made) -> None:
     (made.path / "model-00002-of-00003.safetensors").unlink()
 
@@ -75,6 +91,9 @@ def damage_dtype(made: Made) -> None:
         (damage_header, "100 bytes without a safetensors header"),
         (damage_json, "no JSON object"),
         (damage_end, "layers.14.engram.embed.weight has bytes 0 to "),
+        (damage_pipe, "00002-of-00003.safetensors: not a regular file"),
+        (damage_endless, "index.json: not a regular file"),
+        (damage_huge, f"{1 << 40} bytes; wanted: an index of at most"),
         (damage_missing, "No such file"),
         (damage_name, "0 tensors called layers.14.engram.embed.scale"),
         (damage_outside, "'../model-00003-of-00003.safetensors'"),

@@ -170,12 +170,12 @@ def test_a_saved_inventory_is_read_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        (None, "No such file"),
+        (None, "no such file"),
         ("{", "not JSON"),
         ("[]", "schema None"),
         ('{"schema": "tetraspark.fabric/0"}', "schema 'tetraspark.fabric/0'"),
         (f'{{"schema": "{SCHEMA}", "line": 3}}', "valid string"),
-        ("\xff", "not JSON"),
+        ("\xff", "not UTF-8"),
     ],
 )
 def test_a_file_that_is_no_inventory_is_refused(

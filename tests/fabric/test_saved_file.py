@@ -21,7 +21,7 @@ def said(path: Path) -> str:
     ("text", "says"),
     [
         (b"[" * 200_000, "not JSON: nested too deeply"),
-        (b"\xff{}", "not JSON: byte 0 is not UTF-8"),
+        (b"\xff{}", "byte 0 is not UTF-8; wanted: a saved inventory"),
         (b'{"schema": ' + b"1" * 5000 + b"}", "not JSON: a number of 5000 digits"),
         (b'{"schema": NaN}', "not JSON: NaN is no number of JSON"),
         (b'{"schema": "\\ud800"}', "not JSON: half of a surrogate pair"),

@@ -5,12 +5,15 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from tests.modes import bound_by_modes, folder_of_mode
 from tetraspark.fleet.command import NodeCommand, OnLine, Result
 from tetraspark.fleet.facts import Facts, Said, Wanted
+from tetraspark.fleet.inside.look import look
 from tetraspark.fleet.probe import probe, probe_all
 from tetraspark.fleet.program import program
 
@@ -93,6 +96,37 @@ def test_a_probe_finds_what_is_here(tmp_path: Path) -> None:
     assert facts.commands["none"].rc in (0, 127)
     assert facts.expand("~/models") == f"{facts.home}/models"
     assert facts.expand("/~/models") == "/~/models"
+
+
+def test_what_is_no_file_is_not_opened_and_loops_lead_nowhere(tmp_path: Path) -> None:
+    """A link loop, a link to nowhere, a pipe that nobody writes to, and a folder."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "round").symlink_to(tmp_path / "trip")
+    (tmp_path / "trip").symlink_to(tmp_path / "round")
+    (tmp_path / "lost").symlink_to(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("text")
+    everything = (f"{tmp_path}/*",)
+    inside = f"{tmp_path}/loop/below"
+    wanted = Wanted(everything, everything, everything, (inside,), shards=everything)
+    facts = probe(Here(), "node1", wanted)
+    assert facts.files == {f"{tmp_path}/file": "text"}
+    assert facts.sizes == {f"{tmp_path}/file": 4}
+    assert facts.links[f"{tmp_path}/lost"] == f"{tmp_path}/absent"
+    assert {f"{tmp_path}/{name}" for name in ("loop", "round", "trip")} <= facts.links.keys()
+    assert facts.space[inside].path == str(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+def test_a_folder_that_may_not_be_looked_into_is_no_traceback(mode: int) -> None:
+    with folder_of_mode(mode) as folder:
+        wish = (f"{folder}/*", f"{folder}/config.json")
+        wanted = Wanted(wish, wish, wish, (f"{folder}/below",), shards=wish)
+        with bound_by_modes():
+            facts = Facts.of("node1", look(asdict(wanted)))
+    assert (facts.files, facts.sizes, facts.declared) == ({}, {}, {})
+    assert facts.space[f"{folder}/below"].path == str(folder)
 
 
 def test_a_probe_over_ssh_knows_the_address_that_it_came_in_on(

@@ -9,8 +9,8 @@ import pytest
 
 from tetraspark.errors import RunError, UsageError
 from tetraspark.line.api import Api, _pieces
-from tetraspark.line.key_file import read_key
 from tetraspark.line.smoke import smoke
+from tetraspark.site.key_file import read_key
 from tetraspark.site.schema import Canary
 
 

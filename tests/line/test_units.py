@@ -197,6 +197,10 @@ def test_the_verb_prints_writes_and_overwrites_only_its_own(
     printed = capsys.readouterr().out
     assert "# tetraspark-local.service\n" in printed
     assert f"TETRASPARK_STATE={tmp_path / 'state'}" in printed
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TETRASPARK_STATE", "state")
+    units(site)
+    assert capsys.readouterr().out == printed
     for _ in range(2):
         units(site, out, user=True)
     assert "systemctl --user enable --now tetraspark-local.service" in capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     file.write_text("the " * 5000)
     with pytest.raises(UsageError, match="one word over and over"):
         of_file(file)
-    with pytest.raises(UsageError, match="not readable"):
+    with pytest.raises(UsageError, match="no such file"):
         of_file(tmp_path / "absent")
 
 

@@ -49,7 +49,7 @@ def test_each_run_has_prompts_of_its_own_and_a_seed_repeats_them() -> None:
 def test_a_place_for_the_report_is_looked_for_before_anything_is_asked(tmp_path: Path) -> None:
     with serving(FAST) as server:
         at = ("--url", server.api.url, "--model", "m")
-        for file in (tmp_path, tmp_path / "absent" / "report.json"):
+        for file in (tmp_path, tmp_path / "absent" / "report.json", tmp_path / ("x" * 300)):
             assert "not writable" in refusal(*at, "--out", str(file))
         assert server.prompts == []
         kept = tmp_path / "report.json"

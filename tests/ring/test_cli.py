@@ -134,7 +134,7 @@ def test_simulate_says_where_a_frame_is_lost(run: Run, tmp_path: Path) -> None:
             "one loss in a plan",
         ),
         (["plan", "--from", "fabric.json", "--lost-cable", "9"], "a cable of 0 to 3"),
-        (["simulate", "none.json"], "No such file or directory"),
+        (["simulate", "none.json"], "no such file"),
         (["simulate", "fabric.json"], "no key 'id'"),
     ],
 )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from tetraspark.bundle.encodings import SHORTEST, encodings
 from tetraspark.bundle.source import Missing
-from tetraspark.line.key_file import key_file_of
+from tetraspark.errors import UsageError
+from tetraspark.site.key_file import key_file_of
 from tetraspark.site.load import LoadedSite
 from tetraspark.site.secret import hide, names_secret
+from tetraspark.site.source import read_bytes
 
 HIDDEN = "[hidden]"
 
@@ -94,8 +96,8 @@ def known_secrets(key_file: Path | None, environ: Mapping[str, str]) -> tuple[st
     ]
     if key_file is not None:
         try:
-            text = key_file.read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
+            text = read_bytes(key_file).decode("utf-8", "replace").strip()
+        except UsageError:
             text = ""
         found += [text, *text.split()]
     return tuple(dict.fromkeys(one for one in found if one))
@@ -107,9 +109,10 @@ def unread_key(loaded: LoadedSite) -> Missing | None:
     if file is None:
         return None
     try:
-        file.read_bytes()
-    except OSError as error:
-        why = f"{error.strerror}, so a key that a text repeats is not known: look before you send"
+        read_bytes(file)
+    except UsageError as error:
+        seen = error.problems[0].seen
+        why = f"{seen}, so a key that a text repeats is not known: look before you send"
         return Missing(str(file), why)
     return None
 

@@ -33,7 +33,9 @@ bench.command()(transport)
 @bench.command()
 def start(
     site: SitePath = DEFAULT_SITE,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Cold starts to measure.")] = 3,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=1000, help="Cold starts to measure.")
+    ] = 3,
     json: Json = False,
 ) -> None:
     """Measure the cold start up to the first token, beside the engine's own import time."""

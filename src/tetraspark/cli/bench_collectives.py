@@ -41,8 +41,10 @@ def collectives(
         typer.Option("--in-place/--out-of-place", help="Ours; all_reduce is in place if unsaid."),
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where the tensors are.")] = "cpu",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds a size.")] = 15,
-    calls: Annotated[int, typer.Option("--calls", min=1, help="Calls a round.")] = 20,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=100_000, help="Rounds a size.")
+    ] = 15,
+    calls: Annotated[int, typer.Option("--calls", min=1, max=100_000, help="Calls a round.")] = 20,
     json: Json = False,
 ) -> None:
     """Measure the collectives beside gloo or NCCL in the same run, and check every result."""

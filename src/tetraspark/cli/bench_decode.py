@@ -1,5 +1,6 @@
 """`tetraspark bench decode`: tokens a second by kind of text and concurrency."""
 
+import re
 from typing import Annotated
 
 import typer
@@ -18,7 +19,9 @@ from tetraspark.cli.endpoint import (
     open_endpoint,
     seed_of,
 )
+from tetraspark.cli.lengths import MOST
 from tetraspark.cli.line import Json
+from tetraspark.cli.number import Timeout
 from tetraspark.cli.output import err, out
 from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
 from tetraspark.errors import Problem, UsageError
@@ -29,6 +32,8 @@ from tetraspark.measure.prompts import KINDS, Kind
 from tetraspark.measure.stream import GREEDY, SAMPLED, Sampling
 
 SAMPLINGS = {"greedy": (GREEDY,), "sampled": (SAMPLED,), "both": (GREEDY, SAMPLED)}
+
+COUNT = re.compile("[0-9]{1,3}")
 
 
 def decode(
@@ -47,13 +52,15 @@ def decode(
     sampling: Annotated[
         str, typer.Option("--sampling", help="greedy, sampled or both.")
     ] = "greedy",
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=16, help="A request.")] = 256,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measured, a cell.")] = 3,
-    warm_up: Annotated[int, typer.Option("--warm-up", min=0, help="Dropped, a cell.")] = 1,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=16, max=MOST, help="A request.")
+    ] = 256,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Measured, a cell.")] = 3,
+    warm_up: Annotated[
+        int, typer.Option("--warm-up", min=0, max=1000, help="Dropped, a cell.")
+    ] = 1,
     seed: Seed = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
-    ] = 600.0,
+    timeout: Timeout = 600.0,
     out_file: OutFile = None,
     json: Json = False,
 ) -> None:
@@ -130,7 +137,7 @@ def _samplings(text: str) -> tuple[Sampling, ...]:
 
 def _concurrencies(text: str) -> tuple[int, ...]:
     parts = text.split(",")
-    if not all(part.isdigit() and 1 <= int(part) <= 256 for part in parts):
+    if not all(COUNT.fullmatch(part) and 1 <= int(part) <= 256 for part in parts):
         wanted = "numbers from 1 to 256 with commas"
         raise UsageError(Problem("--concurrency", text, wanted, "--concurrency 1,2,4"))
     return tuple(dict.fromkeys(int(part) for part in parts))

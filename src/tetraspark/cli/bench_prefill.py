@@ -23,6 +23,7 @@ from tetraspark.cli.endpoint import (
 )
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
+from tetraspark.cli.number import Timeout
 from tetraspark.cli.output import err, out
 from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
 from tetraspark.measure.corpus import corpus_of
@@ -47,11 +48,11 @@ def prefill(
     with_filler: Annotated[
         bool, typer.Option("--filler", help="Measure filler too, in rows of its own.")
     ] = False,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measured, a length.")] = 3,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=1000, help="Measured, a length.")
+    ] = 3,
     seed: Seed = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
-    ] = 1800.0,
+    timeout: Timeout = 1800.0,
     out_file: OutFile = None,
     json: Json = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from tetraspark.cli.lengths import MOST
 from tetraspark.cli.line import (
     DEFAULT_SITE,
     Json,
@@ -35,11 +36,17 @@ REQUEST_SECONDS = 120.0
 
 def transport(
     site: SitePath = DEFAULT_SITE,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Starts of each kind.")] = 2,
-    requests: Annotated[int, typer.Option("--requests", min=1, help="Timed, a start.")] = 5,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=2, help="A request.")] = 64,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=1000, help="Starts of each kind.")
+    ] = 2,
+    requests: Annotated[
+        int, typer.Option("--requests", min=1, max=10_000, help="Timed, a start.")
+    ] = 5,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=2, max=MOST, help="A request.")
+    ] = 64,
     characters: Annotated[
-        int, typer.Option("--prompt-characters", min=100, help="Of a timed prefill.")
+        int, typer.Option("--prompt-characters", min=100, max=8 * MOST, help="Of a timed prefill.")
     ] = 3000,
     json: Json = False,
 ) -> None:

@@ -12,10 +12,10 @@ from tetraspark.cli.line import DEFAULT_SITE, OpenLine, open_line
 from tetraspark.cli.report_file import check_out
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.line.api import Api, api_of
-from tetraspark.line.key_file import read_key
 from tetraspark.line.quiet import measuring
 from tetraspark.measure.endpoint import Endpoint
 from tetraspark.measure.secret import without_key
+from tetraspark.site.key_file import read_key
 
 MODEL_SECONDS = 10.0
 MeasuredSite = Annotated[
@@ -40,7 +40,9 @@ OutFile = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="Repeats a run's prompts; without it they are new."),
+    typer.Option(
+        "--seed", min=0, max=2**63 - 1, help="Repeats a run's prompts; without it they are new."
+    ),
 ]
 
 

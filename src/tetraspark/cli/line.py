@@ -16,10 +16,10 @@ from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.runner import Runner
 from tetraspark.fleet.ssh import SshRunner
 from tetraspark.line.fleet_launch import launch_of
-from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore
+from tetraspark.site.key_file import key_file_of, read_key
 from tetraspark.site.load import LoadedSite, load_site
 
 SitePath = Annotated[

@@ -19,7 +19,9 @@ from tetraspark.line.run import Run
 def logs(
     rank: Annotated[int | None, typer.Argument(help="One rank; all of them by default.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they grow.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Last lines a rank.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="Last lines a rank.")
+    ] = 50,
     site: SitePath = DEFAULT_SITE,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:

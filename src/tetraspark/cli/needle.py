@@ -20,6 +20,7 @@ from tetraspark.cli.endpoint import (
 )
 from tetraspark.cli.lengths import lengths_of
 from tetraspark.cli.line import Json
+from tetraspark.cli.number import Timeout
 from tetraspark.cli.output import err, out
 from tetraspark.cli.report_file import about_line, conclude, print_changed, safe
 from tetraspark.errors import Problem, UsageError
@@ -41,12 +42,12 @@ def needle(
     depths: Annotated[
         str, typer.Option("--depths", help="Where the phrase stands: 0 beginning, 1 end.")
     ] = "0,0.25,0.5,0.75,1",
-    cases: Annotated[int, typer.Option("--cases", min=1, help="Of each length and depth.")] = 1,
+    cases: Annotated[
+        int, typer.Option("--cases", min=1, max=1000, help="Of each length and depth.")
+    ] = 1,
     text: TextFile = None,
     seed: Seed = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
-    ] = 1800.0,
+    timeout: Timeout = 1800.0,
     out_file: OutFile = None,
     json: Json = False,
 ) -> None:

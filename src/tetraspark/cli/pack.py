@@ -21,6 +21,7 @@ from tetraspark.fleet.login import logins
 from tetraspark.fleet.probe import probe_all
 from tetraspark.fleet.ssh import SshRunner
 from tetraspark.site.load import LoadedSite, load_site
+from tetraspark.site.source import read_text
 
 
 def pack(
@@ -41,7 +42,7 @@ def pack(
     out: Annotated[Path | None, typer.Option("--out", help="With --local: where to.")] = None,
     rank: Annotated[int | None, typer.Option("--rank", help="With --local: whose rows.")] = None,
     tp: Annotated[
-        int | None, typer.Option("--tp", min=1, help="With --local: of how many.")
+        int | None, typer.Option("--tp", min=1, max=1024, help="With --local: of how many.")
     ] = None,
     split: Annotated[
         Split,
@@ -105,14 +106,12 @@ def _plan_here(
     path = local / "config.json"
     if not 0 <= rank < tp:
         raise UsageError(Problem("--rank", f"{rank} of {tp}", f"0 to {tp - 1}", "correct it"))
+    there = local if local.is_dir() else Path()
+    fix = f"name the folder of a checkpoint; look: ls {shlex.quote(str(there))}"
+    text = read_text(path, "a checkpoint", fix)
+    folders = str(local.absolute()), str(out.absolute())
     try:
-        text = path.read_text(encoding="utf-8")
-        folders = str(local.absolute()), str(out.absolute())
         return with_room(local_plan(text, *folders, rank, tp, split, mode, replace))
-    except FileNotFoundError:
-        there = local if local.is_dir() else Path()
-        fix = f"name the folder of a checkpoint; look: ls {shlex.quote(str(there))}"
-        raise UsageError(Problem(str(path), "not there", "a checkpoint", fix)) from None
     except ValueError as error:
         wanted = "the config.json of a checkpoint with Engram tables"
         raise UsageError(

@@ -15,7 +15,9 @@ from tetraspark.site.load import load_site
 
 def fabric(
     site: SitePath = DEFAULT_SITE,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Timed operations.")] = 100,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=1_000_000, help="Timed operations.")
+    ] = 100,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:

@@ -15,7 +15,9 @@ from tetraspark.cli.endpoint import (
     Url,
     open_endpoint,
 )
+from tetraspark.cli.lengths import MOST
 from tetraspark.cli.line import Json
+from tetraspark.cli.number import Timeout
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.cli.report_file import about_line, conclude
 from tetraspark.errors import Problem, RunError, UsageError
@@ -41,18 +43,21 @@ def quality(
     concurrency: Annotated[
         int, typer.Option("--concurrency", "-c", min=1, max=256, help="Requests at once.")
     ] = 8,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Attempts at each task.")] = 1,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, max=1000, help="Attempts at each task.")
+    ] = 1,
     require: Annotated[
-        int | None, typer.Option("--require", min=1, help="Fail with fewer right tasks.")
+        int | None,
+        typer.Option("--require", min=1, max=10_000, help="Fail with fewer right tasks."),
     ] = None,
     sampling: Annotated[str, typer.Option("--sampling", help="greedy or sampled.")] = "greedy",
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=1, help="For every task: models that think need more."),
+        typer.Option(
+            "--max-tokens", min=1, max=MOST, help="For every task: models that think need more."
+        ),
     ] = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
-    ] = 600.0,
+    timeout: Timeout = 600.0,
     listing: Annotated[bool, typer.Option("--list", help="Print the tasks, ask nothing.")] = False,
     out_file: OutFile = None,
     json: Json = False,

@@ -58,10 +58,12 @@ def check_out(file: Path | None) -> Path | None:
 
 def check_writable(file: Path | None, option: str) -> None:
     """Leave an option's file as it is. Raises UsageError when it has no place."""
-    if file is None or (file.exists() and not file.is_file() and not file.is_dir()):
+    if file is None:
         return
-    new = not file.exists()
     try:
+        new = not file.exists()
+        if not new and not file.is_file() and not file.is_dir():
+            return
         file.open("ab").close()
         if new:
             file.unlink()

@@ -10,6 +10,7 @@ import typer
 
 from tetraspark.cli.fabric_inventory import Source, of_site
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
+from tetraspark.cli.number import number
 from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.cli.ring_apply_view import (
     print_applied,
@@ -22,7 +23,7 @@ from tetraspark.cli.ring_apply_view import (
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.login import Login, logins
 from tetraspark.fleet.ssh import SshRunner
-from tetraspark.fleet.state_home import state_home
+from tetraspark.fleet.state_home import require_writable, state_home
 from tetraspark.ring.apply import CONFIRM_SECONDS
 from tetraspark.ring.apply import apply as apply_plan
 from tetraspark.ring.diff import diff as diff_plan
@@ -84,7 +85,7 @@ def apply(
     site: SitePath = DEFAULT_SITE,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=10, max=3600, help="Undone after these unless confirmed."),
+        number("--seconds", "Undone after these unless confirmed.", 10, 3600),
     ] = CONFIRM_SECONDS,
     hairpin: Annotated[
         bool,
@@ -112,6 +113,7 @@ def verify(plan: PlanFile, site: SitePath = DEFAULT_SITE, json: Json = False) ->
     """
     with open_ring(site) as ring, err.status("looking at the nodes") as view:
         planned = ring.read(plan)
+        require_writable(ring.receipt.parent)
         hosts = {one.node: one.host for one in ring.nodes}
         seen = diff_plan(planned, ring.runner)
         gids = {one.node: one.gids for one in seen.views}

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath, open_line
+from tetraspark.cli.number import number
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.line.api import api_of
 from tetraspark.line.guard_settings import limits_of
@@ -16,9 +17,7 @@ from tetraspark.line.smoke import smoke as smoke_line
 
 def smoke(
     site: SitePath = DEFAULT_SITE,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds one request may take.")
-    ] = 60.0,
+    timeout: Annotated[float, number("--timeout", "Seconds one request may take.", 0.1)] = 60.0,
     json: Json = False,
 ) -> None:
     """Send the canary through the public API in several ways; exit code 1 when a check fails."""

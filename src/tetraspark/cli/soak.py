@@ -19,8 +19,9 @@ from tetraspark.cli.endpoint import (
     open_measured,
     seed_of,
 )
-from tetraspark.cli.lengths import length_of
+from tetraspark.cli.lengths import MOST, length_of
 from tetraspark.cli.line import Json, OpenLine
+from tetraspark.cli.number import Timeout, number
 from tetraspark.cli.output import err, out, print_problems, shown
 from tetraspark.cli.report_file import about_line, conclude
 from tetraspark.errors import Problem, UsageError
@@ -30,6 +31,8 @@ from tetraspark.measure.counters import MEMORY, errors_of, mem_available_gib, of
 from tetraspark.measure.sized import measure_density
 from tetraspark.measure.soak import FAILED_WAVES, Counters, SoakPlan, SoakReport, Wave
 from tetraspark.measure.soak import soak as soak_waves
+
+LONGEST_HOURS = 720
 
 
 def soak(
@@ -41,13 +44,17 @@ def soak(
     hardware: Hardware = None,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", min=0, help="When no new wave begins; 60 if absent."),
+        number("--minutes", "When no new wave begins; 60 if absent.", 0, 60 * LONGEST_HOURS),
     ] = None,
     hours: Annotated[
-        float | None, typer.Option("--hours", min=0, help="The same in hours.")
+        float | None, number("--hours", "The same in hours.", 0, LONGEST_HOURS)
     ] = None,
-    streams: Annotated[int, typer.Option("--streams", min=1, help="Requests a wave.")] = 16,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="A request.")] = 512,
+    streams: Annotated[
+        int, typer.Option("--streams", min=1, max=256, help="Requests a wave.")
+    ] = 16,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, max=MOST, help="A request.")
+    ] = 512,
     prefill: Annotated[
         str, typer.Option("--prefill", help="Tokens of the cold prefill beside each wave.")
     ] = "256k",
@@ -60,9 +67,7 @@ def soak(
     ] = False,
     text: TextFile = None,
     seed: Seed = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Longest silence of a request, seconds.")
-    ] = 1800.0,
+    timeout: Timeout = 1800.0,
     out_file: OutFile = None,
     json: Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.number import number
 from tetraspark.cli.output import out, print_json, print_problems, shown
 from tetraspark.errors import UsageError
 from tetraspark.line.ranks import RankStatus
@@ -25,9 +26,7 @@ COLOURS = {
 
 def status(
     site: SitePath = DEFAULT_SITE,
-    deadline: Annotated[
-        float, typer.Option("--deadline", min=0.1, help="Seconds the canary may take.")
-    ] = 3.0,
+    deadline: Annotated[float, number("--deadline", "Seconds the canary may take.", 0.1)] = 3.0,
     json: Json = False,
 ) -> None:
     """Show whether the line serves, and which rank is to blame when it does not."""

@@ -27,8 +27,10 @@ MOST_CALLS = 50
 
 def tune(
     site: SitePath = DEFAULT_SITE,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Of every size.")] = 3,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Of a size in a repeat.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Of every size.")] = 3,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=100_000, help="Of a size in a repeat.")
+    ] = 5,
     smallest: Annotated[str, typer.Option("--min", help="Smallest size, as 4096 or 16K.")] = "4K",
     largest: Annotated[str, typer.Option("--max", help="Largest size; sizes double.")] = "16M",
     device: Annotated[Device, typer.Option("--device", help="Where the tensors are.")] = "cpu",
@@ -60,6 +62,7 @@ def tune(
         _would(bench, repeats, store.path(key), json)
         return
     check_writable(svg, "--svg")
+    store.require()
     require_idle(line.loaded.site.name, line.runner, line.store)
     report = _measured(bench, repeats, key)
     problems = report.problems()

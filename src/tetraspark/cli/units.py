@@ -13,10 +13,12 @@ from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import out, print_json, print_problems
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.run_files import replace
+from tetraspark.fleet.state_home import VARIABLE, state_home
 from tetraspark.line.units import HEADER, Service, UnitFile, units_of
 from tetraspark.site.load import load_site
+from tetraspark.site.source import read_bytes
 
-PASSED_ON = ("TETRASPARK_STATE", "XDG_STATE_HOME")
+PASSED_ON = (VARIABLE, "XDG_STATE_HOME")
 """Variables that decide where state lies: a service has to look where its owner does."""
 SYSTEM = "/etc/systemd/system"
 USERS = "~/.config/systemd/user"
@@ -37,6 +39,8 @@ def units(
     print_problems(loaded.warnings, "warning", "yellow")
     login = None if user else pwd.getpwuid(os.getuid()).pw_name
     environment = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+    if VARIABLE in environment:  # A service has another working folder.
+        environment[VARIABLE] = str(state_home())
     program = (sys.executable, "-m", "tetraspark")
     found = units_of(loaded, Service(program, environment, login))
     paths = None if folder is None else [str(_write(folder, one)) for one in found]
@@ -52,7 +56,7 @@ def _write(folder: Path, unit: UnitFile) -> Path:
     """Write a unit. Raises UsageError where a file of somebody else's has its name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / unit.name
-    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
+    if path.exists() and not read_bytes(path).startswith(HEADER.encode()):
         seen, wanted = "a file that `tetraspark units` did not write", "a folder without one"
         raise UsageError(Problem(str(path), seen, wanted, "move it away, or another --out"))
     replace(path, unit.text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.number import number
 from tetraspark.cli.output import err, print_json, print_problems
 from tetraspark.cli.watch_view import WatchView, print_observation
 from tetraspark.errors import RunError
@@ -36,7 +37,7 @@ def watch(
     ] = False,
     interval: Annotated[
         float | None,
-        typer.Option("--interval", min=0.2, help="Seconds between looks; else the site's."),
+        number("--interval", "Seconds between looks; else the site's.", 0.2, 600),
     ] = None,
     port: Annotated[
         int | None,

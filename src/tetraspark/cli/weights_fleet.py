@@ -24,17 +24,16 @@ NodeNames = Annotated[
 
 @dataclass(frozen=True)
 class Fleet:
-    """A fleet site, where its weights are, its runner, and the view of their progress."""
+    """A fleet site, where its weights are, its runner, and the view of their progress.
+
+    `receipt` is the file of the line's receipt.
+    """
 
     loaded: LoadedSite
     place: Place
     runner: SshRunner
     view: WeightsProgress
-
-    @property
-    def receipt(self) -> Path:
-        """The file of the line's receipt."""
-        return state_home() / self.place.line / NAME
+    receipt: Path
 
 
 @contextmanager
@@ -43,9 +42,9 @@ def opened(site: Path) -> Iterator[Fleet]:
     loaded = load_site(site)
     print_problems(loaded.warnings, "warning", "yellow")
     place = place_of(loaded)
-    view = WeightsProgress()
+    view, receipt = WeightsProgress(), state_home() / place.line / NAME
     with SshRunner(logins(loaded)) as runner, view.shown():
-        yield Fleet(loaded, place, runner, view)
+        yield Fleet(loaded, place, runner, view, receipt)
 
 
 def end(ok: bool) -> None:

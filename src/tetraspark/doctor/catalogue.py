@@ -2,6 +2,7 @@
 
 from tetraspark.doctor import (
     address,
+    api_key,
     burn_check,
     clock,
     disk,
@@ -159,6 +160,10 @@ CATALOGUE: tuple[Definition, ...] = (
     ),
     Definition(
         "LOG.AER", "no PCIe error since boot", (kernel_log.WANTED,), node=kernel_log.aer
+    ),
+    Definition(
+        "API.KEY", "the API key file has a key that its owner alone can read",
+        fleet=api_key.usable, kinds=BOTH,
     ),
     Definition(
         "PORT.API", "the port of the API is free, and who has it",

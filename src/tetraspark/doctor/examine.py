@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 
 from tetraspark.doctor import history
+from tetraspark.doctor.api_key import key_problem
 from tetraspark.doctor.baseline import NodeState, read_baseline
 from tetraspark.doctor.burn import Burn, burn_command, read_burn
 from tetraspark.doctor.burn_check import refusal
@@ -141,6 +142,7 @@ def _views(
     """Return the nodes that could be looked at."""
     known = {} if loaded.site.kind == "local" else {one.node: one for one in logins(loaded)}
     good = read_baseline(loaded.site.name)
+    key = key_problem(loaded)
     fabric = reads_fabric(definitions)
     return {
         node: NodeView(
@@ -150,6 +152,7 @@ def _views(
             facts=facts,
             fabric=read_fabric(facts) if fabric else NodeFabric(node, ()),
             good=good.get(node),
+            key=key,
         )
         for node, facts in found.items()
         if isinstance(facts, Facts)

@@ -8,6 +8,7 @@ from tetraspark.doctor.baseline import NodeState
 from tetraspark.doctor.burn import Burn
 from tetraspark.doctor.check import Check
 from tetraspark.doctor.paths import model_folder
+from tetraspark.errors import Problem
 from tetraspark.fabric.function import NodeFabric
 from tetraspark.fleet.facts import Facts, Said
 from tetraspark.fleet.login import Login
@@ -24,6 +25,7 @@ class NodeView:
 
     `login` is None for this machine itself. `good` is the node's state when the line last became
     ready, if that is known; `burn` what the GPU did under load, or why it was not loaded.
+    `key` is why a start would refuse the line's API key file.
     """
 
     loaded: LoadedSite
@@ -33,6 +35,7 @@ class NodeView:
     fabric: NodeFabric
     good: NodeState | None = None
     burn: Burn | str | None = None
+    key: Problem | None = None
 
     @property
     def node(self) -> str:

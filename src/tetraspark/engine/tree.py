@@ -18,7 +18,7 @@ PACKAGE = "sglang"
 METADATA = ".dist-info/METADATA"
 # Relative to what a person names: the package itself, what holds it, a checkout of the sources.
 INSIDE = ("", PACKAGE, f"python/{PACKAGE}")
-# Many times the largest file of the engine: what says it is larger is not unpacked.
+# Many times the largest file of the engine: what is larger is not read.
 MEMBER_BYTES = 16 << 20
 
 
@@ -48,7 +48,7 @@ class FolderTree:
         """Return a file's text, or None."""
         path = self.root / file
         with reading(path):
-            return path.read_bytes().decode(errors="replace") if path.is_file() else None
+            return _text(path) if path.is_file() else None
 
     def files(self) -> list[str]:
         """Return the path of every Python file below the folder."""
@@ -80,7 +80,12 @@ def _may_be_ours(metadata: Path) -> bool:
 def _text(path: Path) -> str:
     if not path.is_file():
         raise TreeError(f"{path}: not a regular file", "METADATA", look_at(path))
-    return path.read_text(encoding="utf-8", errors="replace")
+    with path.open("rb") as file:
+        data = file.read(MEMBER_BYTES + 1)
+    if len(data) > MEMBER_BYTES:
+        wanted = f"files of {MEMBER_BYTES} bytes at most"
+        raise TreeError(f"{path} is larger", wanted, look_at(path))
+    return data.decode(errors="replace")
 
 
 class WheelTree:

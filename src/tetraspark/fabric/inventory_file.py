@@ -14,7 +14,8 @@ from tetraspark.fabric.cabling_checks import SHOW, Topology
 from tetraspark.fabric.cabling_read import read_cabling
 from tetraspark.fabric.checks import fabric_checks
 from tetraspark.fabric.function import NodeFabric
-from tetraspark.fabric.saved_file import parse_json, read_text
+from tetraspark.fabric.saved_file import parse_json
+from tetraspark.site.source import read_text
 
 SCHEMA = "tetraspark.fabric/1"
 FIX = "tetraspark fabric show --site SITE --json > FILE"

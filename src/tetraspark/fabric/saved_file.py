@@ -10,17 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.errors import Problem, UsageError
-
-
-def read_text(path: Path, wanted: str, fix: str) -> str:
-    """Read a text. Raises UsageError for a file that cannot be read, or is not UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        seen = error.strerror or str(error)
-    except UnicodeDecodeError as error:
-        seen = f"not JSON: byte {error.start} is not UTF-8"
-    raise UsageError(Problem(str(path), seen, wanted, fix))
+from tetraspark.site.source import read_text
 
 
 def parse_json(text: str, where: str, wanted: str, fix: str) -> Any:
@@ -70,8 +60,8 @@ class OutputFile:
                 self._refuse(what)
             return
         try:
-            old = self.path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            old = read_text(self.path, self.kind, f"another {self.option}")
+        except UsageError:
             old = "?"
         if old.strip() and not self.ours(old):
             self._refuse(f"it exists and is not {self.kind}")
@@ -83,7 +73,7 @@ class OutputFile:
             if self.path.exists() and not self.path.is_file():
                 self.path.write_text(text, encoding="utf-8")
             else:
-                _replace(self.path.resolve(), text)
+                _replace(Path(os.path.realpath(self.path)), text)
         except OSError as error:
             self._refuse(f"not writable: {error.strerror or error}")
 

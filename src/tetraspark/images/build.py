@@ -8,6 +8,7 @@ from pathlib import Path
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.command import NodeRunner
 from tetraspark.fleet.login import Login
+from tetraspark.fleet.state_home import require_writable
 from tetraspark.images.build_log import Step
 from tetraspark.images.build_plan import BuildPlan
 from tetraspark.images.build_step import Phase
@@ -86,8 +87,9 @@ def build(plan: BuildPlan, runner: NodeRunner, logs: Path, observe: Observe) -> 
 
     A node that fails does not stop the others; its outcome says what happened. `logs` is a folder
     for one file a node. An interrupt ends what runs on the nodes and is raised again.
+    Raises UsageError for a folder that cannot be written.
     """
-    logs.mkdir(parents=True, exist_ok=True)
+    require_writable(logs)
     pool = ThreadPoolExecutor(len(plan.nodes))
     try:
         tasks = [pool.submit(_one, plan, one, runner, logs, observe) for one in plan.nodes]

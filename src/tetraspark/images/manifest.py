@@ -1,5 +1,6 @@
 """The sources manifest as a value: base images, archives and wheels, each with its hash."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -140,7 +141,7 @@ def load_manifest(*paths: Path) -> Manifest:
 
 
 def _joined(paths: tuple[Path, ...]) -> Manifest:
-    resolved = [path.resolve() for path in paths]
+    resolved = [os.path.realpath(path) for path in paths]
     again = next((one for at, one in enumerate(resolved) if one in resolved[:at]), None)
     if again is not None:
         raise UsageError(Problem("--manifest", f"{again} twice", "each once", "name it once"))

@@ -8,11 +8,11 @@ from tetraspark.fleet.runner import Inventory
 from tetraspark.line import settings
 from tetraspark.line.collective_settings import collective_settings
 from tetraspark.line.guard_settings import guards
-from tetraspark.line.key_file import key_file_of
 from tetraspark.line.plan import Plan, Setting
 from tetraspark.line.settings import derived
 from tetraspark.line.tuned import NOT_TUNED, Tuned
 from tetraspark.site.engines import RELEASE
+from tetraspark.site.key_file import key_file_of
 from tetraspark.site.load import LoadedSite
 
 LOOPBACK = "127.0.0.1"

@@ -7,6 +7,7 @@ from pathlib import Path
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.port import bind_error, owner_of
 from tetraspark.line.plan import Plan
+from tetraspark.site.source import LARGEST_DATA, read_bytes
 
 
 def in_phase(phase: str, problem: Problem) -> Problem:
@@ -53,7 +54,7 @@ def _has_chat_template(folder: Path) -> bool:
     config = folder / "tokenizer_config.json"
     if (folder / "chat_template.jinja").is_file():
         return True
-    return config.is_file() and b'"chat_template"' in config.read_bytes()
+    return config.is_file() and b'"chat_template"' in read_bytes(config, largest=LARGEST_DATA)
 
 
 def _port_problems(plan: Plan) -> list[Problem]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.run_files import write_atomically
-from tetraspark.fleet.state_home import state_home
+from tetraspark.fleet.state_home import require_writable, state_home
 from tetraspark.line.plan import Plan
 
 KEPT_RUNS = 20
@@ -120,8 +120,11 @@ class RunStore:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other launchers of this line out; raises RunError when one is at work."""
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Keep other launchers of this line out.
+
+        Raises RunError when one is at work, UsageError where no run could be kept.
+        """
+        require_writable(self.root)
         with (self.root / "lock").open("w", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

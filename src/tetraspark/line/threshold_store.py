@@ -1,6 +1,7 @@
 """Measured thresholds on disk: one file a key, beside the folders of the lines."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 from tetraspark.collectives.thresholds import ThresholdKey, Thresholds
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.run_files import write_atomically
-from tetraspark.fleet.state_home import state_home
+from tetraspark.fleet.state_home import require_writable, state_home
+from tetraspark.site.source import read_bytes
 
 SCHEMA = 1
 FOLDER = "_thresholds"
@@ -34,6 +36,10 @@ class ThresholdStore:
         """Return the file for a key, there or not."""
         return self.root / f"{key.name}.json"
 
+    def require(self) -> None:
+        """Raise UsageError where nothing could be kept: to measure takes minutes."""
+        require_writable(self.root)
+
     def write(self, thresholds: Thresholds, measured: dict[str, Any]) -> Path:
         """Keep thresholds under their key, in place of older ones; returns the file."""
         path = self.path(thresholds.key)
@@ -45,7 +51,7 @@ class ThresholdStore:
     def read(self, key: ThresholdKey) -> Stored | None:
         """Return what is stored for a key, or None. Raises UsageError for a damaged file."""
         path = self.path(key)
-        return _read(path) if path.exists() else None
+        return _read(path) if path.exists() or path.is_symlink() else None
 
     def all(self) -> list[Stored]:
         """Return everything that is stored. Raises UsageError for a damaged file."""
@@ -54,8 +60,10 @@ class ThresholdStore:
 
 def _read(path: Path) -> Stored:
     """Return a file's content; its name must be that of the key in it."""
+    wanted = "thresholds as `tetraspark tune` writes them, under the name of their key"
+    fix = f"rm {shlex.quote(str(path))}, then measure again: tetraspark tune"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_bytes(path))
         if not isinstance(found, dict) or set(found) != {"schema", "thresholds", "measured"}:
             raise ValueError("not a file of `tetraspark tune`")
         if found["schema"] != SCHEMA:
@@ -65,8 +73,7 @@ def _read(path: Path) -> Stored:
             raise ValueError(f"it holds the thresholds of {thresholds.key.name}")
         if not isinstance(found["measured"], dict):
             raise ValueError("`measured` is no table")
-    except (OSError, ValueError) as error:
-        wanted = "thresholds as `tetraspark tune` writes them, under the name of their key"
-        fix = f"rm '{path}', then measure again: tetraspark tune"
-        raise UsageError(Problem(str(path), str(error), wanted, fix)) from error
+    except (UsageError, ValueError, RecursionError) as error:
+        seen = error.problems[0].seen if isinstance(error, UsageError) else str(error)
+        raise UsageError(Problem(str(path), seen, wanted, fix)) from error
     return Stored(path, thresholds, found["measured"])

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tetraspark.line.key_file import CREDENTIAL
 from tetraspark.line.unit_words import command, raw, word
+from tetraspark.site.key_file import CREDENTIAL
 from tetraspark.site.load import LoadedSite
 
 HEADER = "# Written by `tetraspark units`; changes belong in a drop-in: systemctl edit"

@@ -26,7 +26,7 @@ SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 def parse_size(text: str, where: str) -> int:
     """Return the bytes of "4096", "16K" or "1M" (powers of two). Raises UsageError at `where`."""
-    match = re.fullmatch(r"([1-9][0-9]*)([KM]?)", text.strip().upper())
+    match = re.fullmatch(r"([1-9][0-9]{0,11})([KM]?)", text.strip().upper())
     size = int(match[1]) * SUFFIXES[match[2]] if match else 0
     if size < 1 or size & (size - 1):
         raise UsageError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tetraspark.errors import Problem, UsageError
+from tetraspark.site.source import read_text
 
 FILLER_SHARE = 0.01
 """Fewer different words than this share of all words: filler, whose speed is not that of text."""
@@ -77,11 +78,7 @@ def library() -> Corpus:
 
 def of_file(file: Path) -> Corpus:
     """Return the text of a file. Raises UsageError when it cannot be read or has too little."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fix = "a UTF-8 text file"
-        raise UsageError(Problem(str(file), f"not readable: {error}", "text", fix)) from error
+    text = read_text(file, "text in UTF-8", "another --text")
     if is_filler(text) or not paragraphs_of(text):
         seen = "no paragraphs of at least 80 characters, or one word over and over"
         raise UsageError(Problem(str(file), seen, "real text", "another --text"))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from tetraspark.errors import Problem, UsageError
-from tetraspark.fabric.saved_file import parse_json, read_text
+from tetraspark.fabric.saved_file import parse_json
 from tetraspark.ring.marker import Marker
 from tetraspark.ring.member import Cable, Member
 from tetraspark.ring.path import Path
@@ -19,6 +19,7 @@ from tetraspark.ring.route import HostRoute, PermanentNeighbour
 from tetraspark.ring.rule import RelayRule
 from tetraspark.ring.verification import Verification
 from tetraspark.ring.whole import require_whole
+from tetraspark.site.source import read_text
 
 VERSION = 1
 MAKE = "tetraspark ring plan --out FILE"

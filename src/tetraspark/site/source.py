@@ -1,6 +1,8 @@
-"""A configuration file as bytes, and the text in it with every byte-level oddity named."""
+"""A file that a person names: its bytes, and its text with every byte-level oddity named."""
 
 import hashlib
+import os
+import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,8 @@ from tetraspark.errors import Problem, UsageError
 
 LARGEST_FILE = 1024 * 1024
 """Bytes: no file that people write for tetraspark is larger."""
+LARGEST_DATA = 64 * 1024 * 1024
+"""Bytes: no report, plan or inventory is larger, and no text that a suite measures with."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -53,40 +57,57 @@ def decode_source(path: Path, data: bytes) -> Source:
     )
 
 
-def read_bytes(path: Path, absent: str = "check the path") -> bytes:
+def read_text(path: Path, wanted: str, fix: str, largest: int = LARGEST_DATA) -> str:
+    """Return the text of a file that is to be `wanted`; `fix` is how to make one.
+
+    Raises UsageError as `read_bytes` does, and for bytes that are not UTF-8.
+    """
+    try:
+        return read_bytes(path, fix, wanted, largest).decode("utf-8")
+    except UnicodeDecodeError as error:
+        seen = f"byte {error.start} is not UTF-8"
+        raise UsageError(Problem(str(path), seen, wanted, fix)) from None
+
+
+def read_bytes(
+    path: Path,
+    absent: str = "check the path",
+    wanted: str = "a readable file",
+    largest: int = LARGEST_FILE,
+) -> bytes:
     """Return a file's bytes.
 
     Raises UsageError for a missing or unreadable file, for what is no regular file (a pipe or a
-    device may never end) and for more than LARGEST_FILE bytes.
+    device may never end) and for more than `largest` bytes.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UsageError(_irregular(path, status.st_mode))
-        check_size(path, status.st_size)
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+        check_size(path, status.st_size, largest)
+        # A pipe may have come into its place since; opened so, it is not waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            data = file.read(largest + 1) or b""  # None where a file has nothing yet.
         # It may have grown, and some files say 0 of themselves.
-        check_size(path, len(data))
+        check_size(path, len(data), largest)
         return data
     except FileNotFoundError:
-        raise UsageError(Problem(str(path), "no such file", "a readable file", absent)) from None
+        raise UsageError(Problem(str(path), "no such file", wanted, absent)) from None
     except PermissionError:
-        fix = f"chmod u+r {path}"
-        raise UsageError(Problem(str(path), "permission denied", "a readable file", fix)) from None
+        fix = f"chmod u+r {shlex.quote(str(path))}"
+        raise UsageError(Problem(str(path), "permission denied", wanted, fix)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            Problem(str(path), f"cannot be read: {reason}", "a readable file", "check the path")
+            Problem(str(path), f"cannot be read: {reason}", wanted, "check the path")
         ) from None
 
 
-def check_size(path: Path, size: int) -> None:
-    """Raise UsageError for a file of more than LARGEST_FILE bytes."""
-    if size > LARGEST_FILE:
-        seen, wanted = f"{size} bytes", f"a file of at most {LARGEST_FILE} bytes"
-        fix = "check that this is the right file, or take out what is no setting"
-        raise UsageError(Problem(str(path), seen, wanted, fix))
+def check_size(path: Path, size: int, largest: int = LARGEST_FILE) -> None:
+    """Raise UsageError for a file of more than `largest` bytes."""
+    if size > largest:
+        seen, wanted = f"{size} bytes", f"a file of at most {largest} bytes"
+        raise UsageError(Problem(str(path), seen, wanted, "check that this is the right file"))
 
 
 def _irregular(path: Path, mode: int) -> Problem:

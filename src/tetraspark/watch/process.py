@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet.state_home import require_writable
 from tetraspark.watch.record import Page, Record
 
 PROGRAM = "from tetraspark.cli.main import run; run()"
@@ -27,8 +28,11 @@ class WatchProcess:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Be the watch of the line. Raises RunError when there is one."""
-        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Be the watch of the line.
+
+        Raises RunError when there is one, UsageError where nothing can be written.
+        """
+        require_writable(self._root)
         with self._file.open("a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,7 @@
 """The checks of a checkpoint's folder on a node, from the facts of a probe. Pure."""
 
+import shlex
+
 from tetraspark.doctor.check import Check
 from tetraspark.fleet.facts import Facts
 from tetraspark.weights.chat_template import JINJA, PROCESSOR, TOKENIZER_CONFIG
@@ -35,6 +37,10 @@ def _folder(node: str, path: str, found: Checkpoint) -> Check:
             "put it there (with weights.mode copy: tetraspark weights copy), or correct model.path"
         )
         return Check("CHECKPOINT.FOLDER", node, "failed", f"{found.folder}: {seen}", wanted, fix)
+    if not found.sizes:
+        seen = f"{found.folder}: no file, or none that this login may see"
+        fix = f"on {node}: ls -la {shlex.quote(found.folder)}"
+        return Check("CHECKPOINT.FOLDER", node, "failed", seen, wanted, fix)
     files, size = len(found.sizes), sum(found.sizes.values())
     seen = f"{found.folder}: {files} files, {size} bytes"
     return Check("CHECKPOINT.FOLDER", node, "ok", seen, wanted)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.state_home import require_writable
 from tetraspark.weights.compare import Reference, differences, unreadable
 from tetraspark.weights.copy_plan import CopyPlan
 from tetraspark.weights.each_node import on_each, parted
@@ -51,8 +52,9 @@ def copy_weights(
     """Do what was planned; a worker that fails does not stop the others.
 
     The receipt gets the head and the workers that have its files. Raises RunError for a receipt
-    that cannot be read, before anything is sent.
+    that cannot be read, and UsageError where none can be written, before anything is sent.
     """
+    require_writable(receipt_path.parent)
     before, names = read_receipt(receipt_path), list(plan.source.files)
 
     def hash_head() -> Tally:

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from tetraspark.errors import Problem, UsageError
+from tetraspark.site.source import read_text
 
 LINE = re.compile(r"(?P<sha256>[0-9a-fA-F]{64}) [ *](?P<name>.+)")
 
@@ -40,11 +41,6 @@ def parse_sums(text: str, where: str) -> dict[str, str]:
 
 def read_sums(path: Path) -> dict[str, str]:
     """Read such a file. Raises UsageError when it cannot be read, and as `parse_sums` does."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        wanted = "a text file of hashes"
-        there = next(one for one in (path, *path.absolute().parents) if os.access(one, os.F_OK))
-        fix = f"ls -l {shlex.quote(str(there))}"
-        raise UsageError(Problem(str(path), f"cannot be read: {error}", wanted, fix)) from error
-    return parse_sums(text, str(path))
+    there = next(one for one in (path, *path.absolute().parents) if os.access(one, os.F_OK))
+    fix = f"ls -l {shlex.quote(str(there))}"
+    return parse_sums(read_text(path, "a text file of hashes", fix), str(path))

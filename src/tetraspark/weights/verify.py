@@ -8,6 +8,7 @@ from typing import Any
 
 from tetraspark.errors import Problem
 from tetraspark.fleet.command import NodeRunner
+from tetraspark.fleet.state_home import require_writable
 from tetraspark.weights.compare import Reference, differences, extra, unreadable
 from tetraspark.weights.each_node import on_each, parted
 from tetraspark.weights.node_program import Observe
@@ -76,8 +77,10 @@ def verify(
     """Hash on `nodes` at once and compare; where all is right, write the receipt.
 
     A new receipt is made of what the head has, so without the head among `nodes` there is none.
-    The reference is the file of sums, else the receipt, else what the head has.
+    The reference is the file of sums, else the receipt, else what the head has. Raises UsageError
+    where no receipt can be written, before anything is hashed.
     """
+    require_writable(receipt_path.parent)
     before = None if wish.renew else read_receipt(receipt_path)
 
     def one(node: str) -> Tally:

@@ -128,7 +128,10 @@ def test_the_receipt_is_bound_to_reports_and_finds_every_change(
     (problem,) = check_receipt(file)[1]
     assert problem.where == str(kept)
     kept.unlink()
-    assert "not readable" in check_receipt(file)[1][0].seen
+    assert check_receipt(file)[1][0].seen == "no such file"
+    os.mkfifo(kept)
+    assert check_receipt(file)[1][0].seen == "a pipe"
+    kept.unlink()
     kept.write_bytes(before)
     told = json.loads(file.read_text())
     told["passed"] = True

@@ -76,8 +76,8 @@ def test_a_damaged_value_is_refused_by_its_key(
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.json"):
-        assert "not readable" in refused(partial(read_report, path)).seen
+    for path, seen in ((tmp_path, "a folder"), (tmp_path / "none.json", "no such file")):
+        assert refused(partial(read_report, path)).seen == seen
 
 
 def test_a_stand_in_never_stands_beside_a_spark(tmp_path: Path) -> None:

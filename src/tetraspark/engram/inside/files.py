@@ -27,6 +27,8 @@ def write_json(path: Path, value: object) -> None:
 
 def read_json(path: Path) -> dict[str, Any] | str | None:
     """Return a JSON object; None where there is no file, words for what is there in its place."""
+    if path.exists() and not path.is_file():
+        return "not a regular file"
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:

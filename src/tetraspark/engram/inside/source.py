@@ -64,6 +64,7 @@ class Rows:
 
 def read_header(path: Path) -> Header:
     """Read a file's header. Raises Refusal for what is no safetensors file, OSError."""
+    _require_file(path)
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         first = file.read(8)
@@ -87,6 +88,10 @@ def read_index(model: Path) -> dict[str, str]:
         if not (model / SINGLE).exists():
             raise Refusal(model, f"neither {INDEX} nor {SINGLE}", WISH, FIX)
         return dict.fromkeys(read_header(model / SINGLE).tensors, SINGLE)
+    _require_file(index)
+    size = index.stat().st_size
+    if size > MAX_HEADER:
+        raise Refusal(index, f"{size} bytes", f"an index of at most {MAX_HEADER}", FIX)
     try:
         found = json.loads(index.read_bytes())["weight_map"]
     except (ValueError, KeyError, TypeError):
@@ -94,6 +99,12 @@ def read_index(model: Path) -> dict[str, str]:
     if not isinstance(found, dict):
         raise Refusal(index, "no weight_map", WISH, FIX)
     return found
+
+
+def _require_file(path: Path) -> None:
+    """Raise Refusal for what is there and no file: a pipe or a device may never end."""
+    if path.exists() and not path.is_file():
+        raise Refusal(path, "not a regular file", WISH, FIX)
 
 
 class Checkpoint:

@@ -42,10 +42,16 @@ def matches(pattern: str) -> list[Path]:
     return [Path(path) for path in sorted(glob.glob(expanded(pattern)))]  # noqa: PTH207 absolute
 
 
+def regular(patterns: list[str]) -> list[Path]:
+    """Return the files of globs, in order; to open a pipe or a device is to wait, or worse."""
+    paths = (path for pattern in patterns for path in matches(pattern))
+    return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 a Path raises
+
+
 def texts(patterns: list[str]) -> dict[str, str]:
     """Return the beginning of each file that can be read, by path."""
     found = {}
-    for path in (path for pattern in patterns for path in matches(pattern)):
+    for path in regular(patterns):
         with contextlib.suppress(OSError), path.open("rb") as file:
             found[str(path)] = file.read(MAX_BYTES).decode("utf-8", "replace")
     return found
@@ -53,8 +59,11 @@ def texts(patterns: list[str]) -> dict[str, str]:
 
 def sizes(patterns: list[str]) -> dict[str, int]:
     """Return the size of each regular file, by path."""
-    paths = (path for pattern in patterns for path in matches(pattern))
-    return {str(path): path.stat().st_size for path in paths if path.is_file()}
+    found = {}
+    for path in regular(patterns):
+        with contextlib.suppress(OSError):
+            found[str(path)] = path.stat().st_size
+    return found
 
 
 def declared(patterns: list[str]) -> dict[str, int]:
@@ -64,7 +73,7 @@ def declared(patterns: list[str]) -> dict[str, int]:
     (the format of safetensors 0.4); a file whose header cannot be read is left out.
     """
     found = {}
-    for path in (path for pattern in patterns for path in matches(pattern)):
+    for path in regular(patterns):
         with contextlib.suppress(OSError, ValueError, MemoryError), path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             header = file.read(length) if length <= MAX_HEADER else b""
@@ -77,7 +86,7 @@ def declared(patterns: list[str]) -> dict[str, int]:
 def space(path: str) -> dict[str, Any]:
     """Return the room of the file system that a path is on, or would be."""
     full = Path(expanded(path)).absolute()
-    while not full.is_dir():
+    while not os.path.isdir(full):  # noqa: PTH112 a Path raises
         full = full.parent
     room = os.statvfs(full)
     total, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
@@ -146,7 +155,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "ssh": came_in_on(),
         "time": time.time(),
         "files": texts(request["files"]),
-        "links": {str(path): str(path.resolve()) for path in links},
+        "links": {str(path): os.path.realpath(path) for path in links},
         "sizes": sizes(request["sizes"]),
         "globs": {one: [str(path) for path in matches(one)] for one in request["sizes"]},
         "declared": declared(request["shards"]),

@@ -13,6 +13,7 @@ from tetraspark.measure.qualification.sequence import Outcome, Verdict
 from tetraspark.measure.qualification.versions import Versions
 from tetraspark.receipts.sealed import Hash, Kept, Sealed
 from tetraspark.site.keypath import dotted
+from tetraspark.site.source import LARGEST_DATA, read_bytes
 
 NAME = "receipt.json"
 GOOD: tuple[Verdict, ...] = ("passed", "not for this line")
@@ -81,10 +82,7 @@ def read_receipt(file: Path) -> Receipt:
     """Read a receipt. Raises UsageError for a file that is none, with the key that is wrong."""
     fix = f"the {NAME} that `tetraspark qualify run` wrote"
     try:
-        return Receipt.model_validate_json(file.read_bytes())
-    except OSError as error:
-        seen = f"not readable: {error.strerror}"
-        raise UsageError(Problem(str(file), seen, "a receipt", fix)) from error
+        return Receipt.model_validate_json(read_bytes(file, fix, "a receipt", LARGEST_DATA))
     except ValidationError as error:
         first = error.errors()[0]
         where = f"{file}: {dotted(first['loc'])}" if first["loc"] else str(file)
@@ -114,9 +112,10 @@ def _wrong(folder: Path, step: KeptStep, fix: str) -> list[Problem]:
         return [Problem(f"step {step.name}", f"{step.verdict}, without a report", "one", fix)]
     file = folder / step.report
     try:
-        seen = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        return [Problem(str(file), f"not readable: {error.strerror}", "the report", fix)]
+        data = read_bytes(file, fix, "the report", LARGEST_DATA)
+    except UsageError as error:
+        return list(error.problems)
+    seen = hashlib.sha256(data).hexdigest()
     if seen != step.sha256:
         return [Problem(str(file), f"SHA-256 {seen}", f"SHA-256 {step.sha256}", fix)]
     return []

@@ -25,8 +25,9 @@ from tetraspark.measure.report.schema import (
     SoakReport,
 )
 from tetraspark.site.keypath import dotted
+from tetraspark.site.source import LARGEST_DATA, read_bytes
 
-MAX_BYTES = 64 << 20
+MAKE = "measure with --out FILE"
 WRITTEN_BY = "a report that `tetraspark bench …`, `needle`, `soak` or `quality` wrote"
 BY_SUITE: dict[str, type[Part]] = {
     "decode": DecodeReport,
@@ -66,24 +67,13 @@ class Source:
 
 def read_report(path: Path) -> Source:
     """Read one report. Raises UsageError that names the file, and the key where it is one."""
-    data = _bytes(path)
+    data = read_bytes(path, MAKE, WRITTEN_BY, LARGEST_DATA)
     suite, model = _model(path, data)
     try:
         report = model.model_validate_json(data)
     except ValidationError as error:
         raise UsageError(*_problems(path, suite, error)) from error
     return Source(path, hashlib.sha256(data).hexdigest(), suite, report)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _refusal(path, f"not readable: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise _refusal(path, f"more than {MAX_BYTES >> 20} MiB")
-    return data
 
 
 def _model(path: Path, data: bytes) -> tuple[str, type[Part]]:
@@ -129,4 +119,4 @@ def _problems(path: Path, suite: str, error: ValidationError) -> list[Problem]:
 
 
 def _refusal(path: Path, seen: str) -> UsageError:
-    return UsageError(Problem(str(path), seen, WRITTEN_BY, "measure with --out FILE"))
+    return UsageError(Problem(str(path), seen, WRITTEN_BY, MAKE))

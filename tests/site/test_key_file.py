@@ -7,7 +7,7 @@ import pytest
 
 from tests.serving import write_site
 from tetraspark.errors import UsageError
-from tetraspark.line.key_file import CREDENTIAL, key_file_of, read_key
+from tetraspark.site.key_file import CREDENTIAL, key_file_of, read_key
 from tetraspark.site.load import LoadedSite, load_site
 
 
