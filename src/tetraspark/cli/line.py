@@ -19,7 +19,7 @@ from tetraspark.line.fleet_launch import launch_of
 from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan
-from tetraspark.line.run import Run, RunStore
+from tetraspark.line.run import Run, RunStore, lines_of
 from tetraspark.site.load import LoadedSite, load_site
 
 SitePath = Annotated[
@@ -59,8 +59,8 @@ class OpenLine:
         file = key_file_of(self.loaded)
         return None if file is None else read_key(file)
 
-    def run(self) -> tuple[Run, dict[str, Any]]:
-        """Return the newest run and its plan. Raises UsageError when there is none."""
+    def latest(self) -> Run:
+        """Return the newest run. Raises UsageError when there is none."""
         run = self.store.latest()
         if run is None:
             raise UsageError(
@@ -71,6 +71,11 @@ class OpenLine:
                     fix=f"tetraspark serve --site {self.loaded.path}",
                 )
             )
+        return run
+
+    def run(self) -> tuple[Run, dict[str, Any]]:
+        """Return the newest run and its plan. Raises UsageError when there is none."""
+        run = self.latest()
         return run, run.plan()
 
 
@@ -126,9 +131,9 @@ def store_of(site: Path, line: str | None) -> RunStore:
     if line is None:
         return RunStore(_load(site).site.name)
     store = RunStore(line)
-    if line and "/" not in line and store.latest() is not None:
+    if line in lines_of(store.root.parent):
         return store
-    served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
+    served = lines_of(store.root.parent)
     wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
     raise UsageError(Problem("--line", f"no line {line!r}", wanted))
 

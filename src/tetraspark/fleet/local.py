@@ -16,8 +16,8 @@ from tetraspark.engine.standins import MODULES
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.port import free_ports
 from tetraspark.fleet.process import Process, labelled, shared_memory
-from tetraspark.fleet.rank import Exit, RankCommand, RankState
-from tetraspark.fleet.run_files import exit_path, log_path, read_exit
+from tetraspark.fleet.rank import RankCommand, RankState
+from tetraspark.fleet.run_files import exit_path, known_exit, log_path
 from tetraspark.fleet.runner import Inventory, Part, Present, Stopped
 
 # A rank sees these of the caller's variables and no others: a setting of the engine that happens
@@ -86,7 +86,7 @@ class LocalRunner:
         """Return the state of every rank of a run, in rank order."""
         alive = labelled(run_dir)
         return tuple(
-            _state(rank, [one for one in alive if one.rank == rank], read_exit(run_dir, rank))
+            _state(rank, [one for one in alive if one.rank == rank], run_dir)
             for rank in range(len(nodes))
         )
 
@@ -130,14 +130,15 @@ class LocalRunner:
         )
 
 
-def _state(rank: int, alive: list[Process], ended: Exit | None) -> RankState:
+def _state(rank: int, alive: list[Process], run_dir: Path) -> RankState:
     pids = tuple(process.pid for process in alive if process.state != "Z")
+    ended, problem = known_exit(run_dir, rank)
     if ended is not None:
         return RankState(rank, "exited", pids, ended)
     if not pids:
-        return RankState(rank, "absent")
+        return RankState(rank, "absent" if problem is None else "exited", problem=problem)
     frozen = any(process.state == "T" for process in alive)
-    return RankState(rank, "frozen" if frozen else "running", pids)
+    return RankState(rank, "frozen" if frozen else "running", pids, problem=problem)
 
 
 def _is_main(process: Process, found: list[Process]) -> bool:

@@ -5,14 +5,17 @@ any moment: a cursor beside the log tells how much of it counts.
 """
 
 import fcntl
-import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, Any
 
+from pydantic import Field
+
+from tetraspark.errors import RunError
 from tetraspark.fleet.clock import Clock
 from tetraspark.fleet.docker_log import Entry, Position, fresh, parse
+from tetraspark.fleet.record_file import Shape, read_record, set_aside
 from tetraspark.fleet.run_files import TIME, log_path, times_path, write_atomically
 
 CUT = "tetraspark: lines are left out here; Docker on the node has them: docker logs"
@@ -26,6 +29,29 @@ class Cursor:
     lines: int = 0
     position: Position = field(default_factory=Position)
     clock: Clock | None = None
+
+
+class StoredPosition(Shape):
+    """`Position`, in a cursor's file."""
+
+    newest: int
+    recent: list[Annotated[list[int | str], Field(min_length=2, max_length=2)]]
+
+
+class StoredClock(Shape):
+    """`Clock`, in a cursor's file."""
+
+    low: float
+    high: float
+
+
+class StoredCursor(Shape):
+    """rankN.cursor: `Cursor`."""
+
+    size: Annotated[int, Field(ge=0)]
+    lines: Annotated[int, Field(ge=0)]
+    position: StoredPosition
+    clock: StoredClock | None
 
 
 class LogMirror:
@@ -51,8 +77,14 @@ class LogMirror:
 
         `seen` is what the exchange that brought the text tells of the node's clock.
         """
+        while not self._added(text, cut, seen):
+            pass  # The copy was put aside, by this program or by another: to a new one, then.
+
+    def _added(self, text: str, cut: bool, seen: Clock) -> bool:
         with self._log.open("ab") as log, self._times.open("ab") as times:
             fcntl.flock(log, fcntl.LOCK_EX)
+            if not self._is_whole(log):
+                return False
             cursor = self._read()
             clock = seen if cursor.clock is None else cursor.clock.and_then(seen)
             entries, position = fresh(parse(text), cursor.position)
@@ -68,16 +100,42 @@ class LogMirror:
             times.flush()
             done = Cursor(size, cursor.lines + len(entries), position, clock)
             write_atomically(self._cursor, asdict(done))
+        return True
+
+    def _is_whole(self, log: IO[bytes]) -> bool:
+        """Tell whether the open log is the copy, and its cursor can be read; else put both aside.
+
+        Docker has all of it, and it is copied anew: what was there is kept under another name.
+        """
+        try:
+            if not os.path.samestat(os.fstat(log.fileno()), self._log.stat()):
+                return False
+            self._stored()
+        except FileNotFoundError:
+            return False
+        except RunError:
+            for path in (self._log, self._times, self._cursor):
+                set_aside(path)
+            return False
+        return True
 
     def _read(self) -> Cursor:
+        """Return the cursor; that of nothing where there is none, or where it is damaged."""
         try:
-            found = json.loads(self._cursor.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            found = self._stored()
+        except RunError:
+            found = None
+        if found is None:
             return Cursor()
         place = found["position"]
         position = Position(place["newest"], tuple(map(tuple, place["recent"])))
         clock = Clock(**found["clock"]) if found["clock"] else None
         return Cursor(found["size"], found["lines"], position, clock)
+
+    def _stored(self) -> dict[str, Any] | None:
+        wanted, fix = "how much of a log has been copied", "tetraspark logs copies it anew"
+        found: dict[str, Any] | None = read_record(self._cursor, StoredCursor, wanted, fix)
+        return found
 
 
 def _cut_back(file: IO[bytes], size: int) -> None:
