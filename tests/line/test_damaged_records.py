@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,8 +11,6 @@ from tests.serving import write_site
 from tetraspark.cli.main import app
 from tetraspark.errors import TetrasparkError
 from tetraspark.fleet.local import LocalRunner
-from tetraspark.fleet.process import labelled
-from tetraspark.fleet.rank import RankCommand
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import load_site

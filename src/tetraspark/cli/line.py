@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tetraspark.cli.output import print_problems
+from tetraspark.cli.output import err, print_problems
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.local import LocalRunner
@@ -20,6 +20,7 @@ from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore, lines_of
+from tetraspark.receipts.store import ReceiptStore
 from tetraspark.site.load import LoadedSite, load_site
 
 SitePath = Annotated[
@@ -139,13 +140,42 @@ def store_of(site: Path, line: str | None) -> RunStore:
 
 
 @contextlib.contextmanager
-def open_runner(plan: dict[str, Any]) -> Iterator[Runner]:
-    """Open what a plan, as JSON, was executed with: no site is needed."""
-    if plan["kind"] == "local":
+def open_runner(plan: dict[str, Any] | None) -> Iterator[Runner]:
+    """Open what a plan, as JSON, was executed with: no site is needed.
+
+    Without a plan, too, the processes of a line on this machine are found by their label.
+    """
+    if plan is None or plan["kind"] == "local":
         yield LocalRunner()
         return
     with open_nodes(tuple(map(Login.of, plan["logins"]))) as nodes:
         yield Containers(nodes, nodes.logins, plan["site"])
+
+
+def reached_by(store: RunStore) -> dict[str, Any] | None:
+    """Return the plan that tells how a line is reached without its site: the newest run's.
+
+    Where that is damaged, which is told, the newest one that can be read, of a run or of a
+    receipt, stands in for it: parts are found by the line's name, and nodes seldom change. None
+    where there is none.
+    """
+    run = store.latest()
+    assert run is not None, "a line has a name by its runs"
+    try:
+        return run.plan()
+    except RunError as error:
+        print_problems(error.problems, "warning", "yellow")
+    older = store.planned()
+    if older is not None:
+        err.print(f"its nodes are looked for as run {older[0].id} had them", markup=False)
+        return older[1]
+    receipts = ReceiptStore(store.root)
+    for id in reversed(receipts.ids()):
+        with contextlib.suppress(UsageError):
+            plan = receipts.read(id).plan
+            err.print(f"its nodes are looked for as receipt {id} has them", markup=False)
+            return plan
+    return None
 
 
 def open_nodes(reached: tuple[Login, ...]) -> SshRunner:

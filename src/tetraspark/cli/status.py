@@ -41,7 +41,9 @@ def status(
             deadline,
         )
         said = told_of(line.store.root)
-    print_problems((*found.damaged, *(Problem(**one) for one in said["damaged"])), "warning", "yellow")
+    print_problems(
+        (*found.damaged, *(Problem(**one) for one in said["damaged"])), "warning", "yellow"
+    )
     if json:
         print_json({**found.as_dict(), "watch": said})
     else:

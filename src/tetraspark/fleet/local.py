@@ -14,8 +14,9 @@ from pathlib import Path
 from tetraspark.engine.label import RANK, RUN_DIR
 from tetraspark.engine.standins import MODULES
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet import shared_memory
 from tetraspark.fleet.port import free_ports
-from tetraspark.fleet.process import Process, labelled, shared_memory
+from tetraspark.fleet.process import Process, labelled
 from tetraspark.fleet.rank import RankCommand, RankState
 from tetraspark.fleet.run_files import exit_path, known_exit, log_path
 from tetraspark.fleet.runner import Inventory, Part, Present, Stopped
@@ -92,7 +93,7 @@ class LocalRunner:
 
     def shared_memory(self, run_dir: Path) -> set[Path]:
         """Return the shared memory files that the processes of a run have mapped."""
-        return shared_memory([process.pid for process in labelled(run_dir)])
+        return shared_memory.mapped(process.pid for process in labelled(run_dir))
 
     def present(self, root: Path) -> Present:
         """Return the processes of every run under `root`."""
@@ -109,7 +110,7 @@ class LocalRunner:
         """Ask every rank's engine to end, kill what is left after `grace` seconds, clean up."""
         root = root / run if run else root
         found = labelled(root)
-        files = {*leftovers, *shared_memory([process.pid for process in found])}
+        files = {*leftovers, *shared_memory.mapped(process.pid for process in found)}
         asked = [process.pid for process in found if _is_main(process, found)]
         for pid in asked:
             _signal(pid, signal.SIGTERM)
@@ -124,7 +125,7 @@ class LocalRunner:
                 _signal(process.pid, signal.SIGKILL)
                 killed.append(process.pid)
             _wait_until_gone(root, 1.0)
-        removed = [str(file) for file in sorted(files) if _remove(file)]
+        removed = map(str, shared_memory.remove(files))
         return Stopped(
             tuple(map(str, asked)), tuple(map(str, dict.fromkeys(killed))), tuple(removed)
         )
@@ -172,11 +173,3 @@ def _wait_until_gone(root: Path, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while labelled(root) and time.monotonic() < deadline:
         time.sleep(0.1)
-
-
-def _remove(file: Path) -> bool:
-    try:
-        file.unlink()
-    except FileNotFoundError:
-        return False
-    return True

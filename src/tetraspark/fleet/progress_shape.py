@@ -1,5 +1,6 @@
-"""The shape of what a communicator writes of itself (collectives/report.py), as far as it is read.
-"""
+"""What a communicator writes of itself (collectives/report.py), as far as it is read back."""
+
+from pydantic import Field
 
 from tetraspark.fleet.record_file import Shape
 
@@ -38,7 +39,7 @@ class Device(Shape):
     """A network device, with its own counters."""
 
     device: str
-    counters: dict[str, int | float] = {}
+    counters: dict[str, int | float] = Field(default_factory=dict)
 
 
 class Lane(Shape):
@@ -52,8 +53,8 @@ class Lane(Shape):
 class Details(Shape):
     """What a transport says of itself."""
 
-    devices: list[Device] = []
-    lanes: list[Lane] = []
+    devices: list[Device] = Field(default_factory=list)
+    lanes: list[Lane] = Field(default_factory=list)
 
 
 class StoredProgress(Shape):
@@ -62,5 +63,5 @@ class StoredProgress(Shape):
     transport: str
     verdict: str
     root: Root | None = None
-    peers: list[Peer] = []
+    peers: list[Peer] = Field(default_factory=list)
     details: Details | None = None

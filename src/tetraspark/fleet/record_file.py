@@ -26,7 +26,7 @@ def read_record(path: Path, shape: type[Shape] | TypeAdapter[Any], wanted: str, 
     """Return the value of a record, None where there is no such file.
 
     Raises RunError, with `wanted` and `fix`, for one of another shape: no regular file, larger
-    than `LARGEST_FILE` of site/source.py, no JSON, nested too deeply, or with fields of other types.
+    than `LARGEST_FILE` of site/source.py, no JSON, nested too deeply, fields of other types.
     """
     if not path.exists() and not path.is_symlink():
         return None

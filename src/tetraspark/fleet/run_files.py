@@ -12,8 +12,8 @@ from typing import Any
 
 from tetraspark.engine.progress import progress_path
 from tetraspark.errors import Problem, RunError, UsageError
-from tetraspark.fleet.rank import Exit
 from tetraspark.fleet.progress_shape import StoredProgress
+from tetraspark.fleet.rank import Exit
 from tetraspark.fleet.record_file import read_record, set_aside
 from tetraspark.site.source import read_bytes
 

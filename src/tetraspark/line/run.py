@@ -18,6 +18,7 @@ from tetraspark.line.plan import Plan
 from tetraspark.line.run_shapes import EFFECTIVE, StoredPlan, StoredState
 
 KEPT_RUNS = 20
+STAMP = "%Y%m%d-%H%M%S"
 PLAN = "plan.json"
 STATE = "state.json"
 LAUNCHER = "launcher"
@@ -36,6 +37,14 @@ class Run:
     def id(self) -> str:
         """The run's name, which begins with the time it was made."""
         return self.folder.name
+
+    @property
+    def made_at(self) -> float:
+        """When it was made, by its name, as Unix time; 0.0 for another name."""
+        try:
+            return datetime.strptime(f"{self.id[:15]}+0000", f"{STAMP}%z").timestamp()
+        except ValueError:
+            return 0.0
 
     def read(self) -> dict[str, Any]:
         """Return state.json, or what can be told without it; `damaged` tells why it is not there.
@@ -100,13 +109,13 @@ class Run:
         """Tell whether the launcher of this run is still at work."""
         return file_lock.held(self.folder / LAUNCHER) is not None
 
-    def record(self, **fields: object) -> None:
+    def record(self, **fields: object) -> Path | None:
         """Merge fields into state.json, in one step for whoever reads it.
 
-        One that is damaged is set aside. Raises OSError where there is no room for it.
+        One that is damaged is set aside; returns where. Raises OSError where there is no room.
         """
         with self._turn():
-            self._merge(fields)
+            return self._merge(fields)
 
     def advance(self, phase: str, **fields: object) -> bool:
         """Record the next phase of a start; False, and nothing, where another command stopped it.
@@ -123,11 +132,11 @@ class Run:
         """Tell whether another command has stopped this run."""
         return bool(self.read()["phase"] == STOPPED)
 
-    def _merge(self, fields: dict[str, Any]) -> None:
+    def _merge(self, fields: dict[str, Any]) -> Path | None:
         path = self.folder / STATE
-        if self.damaged():
-            set_aside(path)
+        aside = set_aside(path) if self.damaged() else None
         write_atomically(path, self.read() | fields)
+        return aside
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -150,7 +159,7 @@ class RunStore:
 
     def create(self, plan: Plan) -> Run:
         """Make a run folder with its plan, before anything is started."""
-        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        stamp = datetime.now(UTC).strftime(f"{STAMP}-%f")
         run = Run(self.root / stamp)
         run.folder.mkdir(parents=True, mode=0o700)
         write_atomically(run.folder / PLAN, plan.as_dict())

@@ -44,7 +44,7 @@ class StoredPlan(Shape):
     served_name: str
     ranks: Annotated[list[PlannedRank], Field(min_length=1)]
     settings: list[PlannedSetting]
-    logins: list[PlannedLogin] = []
+    logins: list[PlannedLogin] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _reached(self) -> Self:
@@ -68,8 +68,8 @@ class StoredState(Shape):
     phase: str
     since: float = 0.0
     reason: str = ""
-    shared_memory: list[str] = []
-    tolerated: list[Tolerated] = []
+    shared_memory: list[str] = Field(default_factory=list)
+    tolerated: list[Tolerated] = Field(default_factory=list)
 
 
 class StoredEffective(Shape):

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.record_file import Shape, read_record, set_aside
 from tetraspark.fleet.run_files import write_atomically
@@ -80,7 +82,7 @@ class StoredActs(Shape):
     """watch-acts.json: acts that count, and those that were put aside."""
 
     acts: list[StoredAct]
-    earlier: list[StoredAct] = []
+    earlier: list[StoredAct] = Field(default_factory=list)
 
 
 class Record:
@@ -154,7 +156,7 @@ class Record:
 
     def _kept(self) -> dict[str, Any]:
         wanted = "what watches of this line have done, as they wrote it"
-        fix = f"mv {shlex.quote(str(self._acts))} elsewhere: then a watch may restart the line again"
+        fix = f"mv {shlex.quote(str(self._acts))} elsewhere: then a watch may restart the line"
         found: dict[str, Any] | None = read_record(self._acts, StoredActs, wanted, fix)
         return found or {}
 
@@ -167,4 +169,3 @@ def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
         )
         return "nothing", why
     return wanted, f'on_wedge = "{wanted}"'
-

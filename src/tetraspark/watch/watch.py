@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tetraspark.errors import RunError, TetrasparkError
 from tetraspark.line.quiet import looking
+from tetraspark.line.run import STOPPED
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.act import act, acted_findings
 from tetraspark.watch.board import Board
@@ -161,7 +162,7 @@ class Watch:
         run = self._watched.observer.run
         if run is None or not run.folder.exists():
             return True
-        return found.state == "down" and run.read()["phase"] in ("stopped", "failed")
+        return found.state == "down" and run.read()["phase"] in (STOPPED, "failed")
 
 
 def _unwritten(where: str, error: Exception) -> Finding:
