@@ -156,7 +156,8 @@ class Record:
 
     def _kept(self) -> dict[str, Any]:
         wanted = "what watches of this line have done, as they wrote it"
-        fix = f"mv {shlex.quote(str(self._acts))} elsewhere: then a watch may restart the line"
+        name = shlex.quote(str(self._acts))
+        fix = f"tetraspark serve --replace puts it aside, as does: mv {name} {name}.damaged"
         found: dict[str, Any] | None = read_record(self._acts, StoredActs, wanted, fix)
         return found or {}
 
