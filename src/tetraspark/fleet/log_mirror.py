@@ -6,6 +6,7 @@ any moment: a cursor beside the log tells how much of it counts.
 
 import fcntl
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -15,7 +16,7 @@ from pydantic import Field
 from tetraspark.errors import RunError
 from tetraspark.fleet.clock import Clock
 from tetraspark.fleet.docker_log import Entry, Position, fresh, parse
-from tetraspark.fleet.record_file import Shape, read_record, set_aside
+from tetraspark.fleet.record_file import Shape, parse_record, read_record, set_aside
 from tetraspark.fleet.run_files import TIME, log_path, times_path, write_atomically
 
 CUT = "tetraspark: lines are left out here; Docker on the node has them: docker logs"
@@ -122,20 +123,26 @@ class LogMirror:
     def _read(self) -> Cursor:
         """Return the cursor; that of nothing where there is none, or where it is damaged."""
         try:
-            found = self._stored()
+            return self._stored()
         except RunError:
-            found = None
-        if found is None:
             return Cursor()
-        place = found["position"]
-        position = Position(place["newest"], tuple(map(tuple, place["recent"])))
-        clock = Clock(**found["clock"]) if found["clock"] else None
-        return Cursor(found["size"], found["lines"], position, clock)
 
-    def _stored(self) -> dict[str, Any] | None:
+    def _stored(self) -> Cursor:
         wanted, fix = "how much of a log has been copied", "tetraspark logs copies it anew"
-        found: dict[str, Any] | None = read_record(self._cursor, StoredCursor, wanted, fix)
-        return found
+        found = read_record(self._cursor, StoredCursor, wanted, fix)
+        return Cursor() if found is None else _cursor(found)
+
+
+def read_cursor(data: bytes) -> Cursor:
+    """Return what a cursor's file holds. Raises ValueError. Pure."""
+    return _cursor(parse_record(data, StoredCursor))
+
+
+def _cursor(found: Mapping[str, Any]) -> Cursor:
+    place, clock = found["position"], found["clock"]
+    position = Position(place["newest"], tuple((one[0], one[1]) for one in place["recent"]))
+    known = Clock(clock["low"], clock["high"]) if clock else None
+    return Cursor(found["size"], found["lines"], position, known)
 
 
 def _cut_back(file: IO[bytes], size: int) -> None:
