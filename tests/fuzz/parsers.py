@@ -188,7 +188,12 @@ PARSERS = (
     _of("effective values of a run", stored_effective, seeds.EFFECTIVE, error=True),
     _of("collectives of a rank", stored_progress, seeds.PROGRESS, error=True),
     _of("end of a rank", lambda text: str(parse_exit(raw(text))), "137 1796000000.25", error=True),
-    _of("cursor of a log", lambda text: read_cursor(raw(text)), seeds.CURSOR, error=True),
+    _of(
+        "cursor of a log",
+        lambda text: read_cursor(raw(text)).position.since,
+        seeds.CURSOR,
+        error=True,
+    ),
     _of("acts of watches", stored_acts, seeds.ACTS, error=True),
     _of("words of a watch", stored_words, seeds.WORDS, error=True),
     _of("JSON of an answer", json_of, '```json\n{"a": 1}\n```', error=True),

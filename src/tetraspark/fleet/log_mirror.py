@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from tetraspark.errors import RunError
 from tetraspark.fleet.clock import Clock
@@ -19,6 +19,7 @@ from tetraspark.fleet.docker_log import Entry, Position, fresh, parse
 from tetraspark.fleet.record_file import Shape, parse_record, read_record, set_aside
 from tetraspark.fleet.run_files import TIME, log_path, times_path, write_atomically
 
+ANEW = "tetraspark: copied anew from Docker; the copy before, with a damaged cursor, is {}"
 CUT = "tetraspark: lines are left out here; Docker on the node has them: docker logs"
 
 
@@ -36,7 +37,7 @@ class StoredPosition(Shape):
     """`Position`, in a cursor's file."""
 
     newest: int
-    recent: list[Annotated[list[int | str], Field(min_length=2, max_length=2)]]
+    recent: list[Annotated[tuple[int, str], Strict(False)]]
 
 
 class StoredClock(Shape):
@@ -62,6 +63,7 @@ class LogMirror:
         self._log = log_path(run_dir, rank)
         self._times = times_path(run_dir, rank)
         self._cursor = run_dir / f"rank{rank}.cursor"
+        self._aside: str | None = None
 
     @property
     def since(self) -> str:
@@ -91,6 +93,8 @@ class LogMirror:
             entries, position = fresh(parse(text), cursor.position)
             if cut and entries:
                 entries.insert(0, Entry(entries[0].at, CUT))
+            if self._aside is not None and entries:
+                entries.insert(0, Entry(entries[0].at, ANEW.format(self._aside)))
             _cut_back(log, cursor.size)
             _cut_back(times, cursor.lines * TIME.size)
             size = cursor.size
@@ -115,8 +119,9 @@ class LogMirror:
         except FileNotFoundError:
             return False
         except RunError:
-            for path in (self._log, self._times, self._cursor):
-                set_aside(path)
+            _, _, self._aside = (
+                set_aside(one).name for one in (self._times, self._cursor, self._log)
+            )
             return False
         return True
 

@@ -4,8 +4,8 @@ A rank of this machine writes them itself; for a rank elsewhere its runner does.
 """
 
 import json
-import math
 import os
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from tetraspark.fleet.rank import Exit
 from tetraspark.fleet.record_file import read_record, set_aside
 from tetraspark.site.source import read_bytes
 
+EXIT = re.compile(rb"(\d{1,3}) (-?\d{1,20}(?:\.\d{1,20})?)\n?")
+LONGEST_EXIT = 60
 TIME = struct.Struct("<Qd")
 """A record of a times file: the byte where a line of the log begins, and its Unix time."""
 
@@ -108,13 +110,10 @@ def known_exit(run_dir: Path, rank: int) -> tuple[Exit | None, Problem | None]:
 
 def parse_exit(data: bytes) -> Exit:
     """Return the record of an end. Raises ValueError. Pure."""
-    words = data.split()
-    if len(data) > 100 or len(words) != 2 or not words[0].isdigit():
-        raise ValueError(f"damaged: {data[:40]!r}")
-    code, at = int(words[0]), float(words[1])
-    if code > 255 or not math.isfinite(at):
-        raise ValueError(f"damaged: {data[:40]!r}")
-    return Exit(code, at)
+    found = EXIT.fullmatch(data[:LONGEST_EXIT])
+    if found is None or int(found[1]) > 255:
+        raise ValueError(f"damaged: {data[:LONGEST_EXIT]!r}")
+    return Exit(int(found[1]), float(found[2]))
 
 
 def record_exit(run_dir: Path, rank: int, end: Exit) -> None:
