@@ -1,6 +1,9 @@
 """Every verb about a line whose records on disk are damaged: told by name, nothing lost."""
 
+import io
 import json
+import os
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from tests.serving import write_site
 from tetraspark.cli.main import app
 from tetraspark.errors import TetrasparkError
 from tetraspark.fleet.local import LocalRunner
+from tetraspark.fleet.rank import RankCommand
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import load_site
@@ -111,3 +115,58 @@ def test_damage_is_told_by_the_files_name_and_nothing_is_lost(
         if title in TELLS[name] and path.exists() and path.read_bytes() == DAMAGE[damage]:
             assert str(path) in said, (title, said)
         assert DAMAGE[damage] in kept(line.store.root), title
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nothing", "a link to itself"])
+@pytest.mark.parametrize("name", [*RUN_FILES, *LINE_FILES])
+def test_what_is_no_file_is_told_and_holds_nothing_up(line: Hurt, name: str, kind: str) -> None:
+    path = line.path(name)
+    path.unlink(missing_ok=True)
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.name if kind == "a link to itself" else "nowhere")
+    told = [words for title, words in VERBS.items() if title in TELLS[name][:1]]
+    for words in [*told, VERBS["stop --line"], VERBS["watch --once"], VERBS["logs"]]:
+        code, said = line.verb(*words)
+        assert code in (0, 1, 2), said
+    assert any(one.name.startswith(path.name) for one in path.parent.iterdir())
+
+
+def test_a_bundle_of_a_damaged_run_holds_the_damage(line: Hurt, tmp_path: Path) -> None:
+    for name in (*RUN_FILES, *LINE_FILES):
+        line.path(name).write_bytes(DAMAGE["deep inside"])
+    code, said = line.verb("support-bundle", "--out", str(tmp_path / "bundle.tar.gz"))
+    assert code == 0, said
+    with tarfile.open(tmp_path / "bundle.tar.gz") as bundle:
+        texts = {
+            Path(one.name).name: (bundle.extractfile(one) or io.BytesIO()).read().decode()
+            for one in bundle.getmembers()
+            if one.isfile()
+        }
+    assert "Traceback" not in texts["status.json"]
+    assert json.loads(texts["status.json"])["verdict"] == "unknown"
+    assert all(DAMAGE["deep inside"].decode()[:1000] in texts[name] for name in RUN_FILES[:3])
+
+
+def test_a_line_with_a_damaged_state_is_not_called_ready_or_down(line: Hurt) -> None:
+    """Its ranks run; whether they were proven is what the record would tell."""
+    commands = [RankCommand(rank, f"node{rank}", ("sleep", "300"), (), 0) for rank in range(4)]
+    LocalRunner().start(commands, line.run.folder)
+    line.path("state.json").write_bytes(b"{")
+    code, said = line.verb("status", "--json")
+    told = json.loads(said[said.index('{\n "line"') :])
+    assert (code, told["verdict"]) == (1, "unknown")
+    assert "how far their start came is not known" in told["reason"]
+    assert told["damaged"][0]["where"] == str(line.path("state.json"))
+    assert len(told["ranks"]) == 4 and all(one["state"] == "running" for one in told["ranks"])
+
+
+def test_logs_are_shown_without_a_plan(line: Hurt) -> None:
+    (line.run.folder / "rank2.log").write_text("third\n")
+    line.path("plan.json").write_bytes(b"")
+    code, said = line.verb("logs")
+    assert code == 0
+    assert "rank 0 | hello" in said and "rank 2 | third" in said
