@@ -53,7 +53,15 @@ VERBS = {
     "rollback": ("rollback", "--dry-run"),
 }
 TELLS = {
-    "plan.json": ("status", "status --json", "smoke", "logs", "watch --once", "stop --line"),
+    "plan.json": (
+        "status",
+        "status --json",
+        "smoke",
+        "logs",
+        "watch --once",
+        "stop",
+        "stop --line",
+    ),
     "state.json": ("status", "status --json", "watch --once", "stop", "stop --line"),
     "effective.json": ("status", "status --json"),
     "rank0.exit": ("status", "status --json", "logs", "watch --once"),

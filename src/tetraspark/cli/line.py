@@ -152,6 +152,17 @@ def open_runner(plan: dict[str, Any] | None) -> Iterator[Runner]:
         yield Containers(nodes, nodes.logins, plan["site"])
 
 
+def told_plan(store: RunStore) -> dict[str, Any] | None:
+    """Return the newest run's plan, or None where it is damaged, which is told."""
+    run = store.latest()
+    assert run is not None, "a line that was served has a run"
+    try:
+        return run.plan()
+    except RunError as error:
+        print_problems(error.problems, "warning", "yellow")
+        return None
+
+
 def reached_by(store: RunStore) -> dict[str, Any] | None:
     """Return the plan that tells how a line is reached without its site: the newest run's.
 
@@ -159,12 +170,8 @@ def reached_by(store: RunStore) -> dict[str, Any] | None:
     receipt, stands in for it: parts are found by the line's name, and nodes seldom change. None
     where there is none.
     """
-    run = store.latest()
-    assert run is not None, "a line has a name by its runs"
-    try:
-        return run.plan()
-    except RunError as error:
-        print_problems(error.problems, "warning", "yellow")
+    if (plan := told_plan(store)) is not None:
+        return plan
     older = store.planned()
     if older is not None:
         err.print(f"its nodes are looked for as run {older[0].id} had them", markup=False)
@@ -172,9 +179,9 @@ def reached_by(store: RunStore) -> dict[str, Any] | None:
     receipts = ReceiptStore(store.root)
     for id in reversed(receipts.ids()):
         with contextlib.suppress(UsageError):
-            plan = receipts.read(id).plan
+            known = receipts.read(id).plan
             err.print(f"its nodes are looked for as receipt {id} has them", markup=False)
-            return plan
+            return known
     return None
 
 
@@ -190,9 +197,13 @@ def _load(path: Path) -> LoadedSite:
 
 
 def _once_served_on(loaded: LoadedSite, store: RunStore) -> tuple[Login, ...]:
-    """Return the nodes of the last run that the site no longer has: something may be left there."""
+    """Return the nodes of the last run that the site no longer has: something may be left there.
+
+    Of the newest one whose plan can be read.
+    """
     names = {node.name for node in loaded.site.nodes}
-    found = (Login.of(one) for one in _last_plan(store).get("logins", ()))
+    known = store.planned()
+    found = (Login.of(one) for one in (known[1] if known else {}).get("logins", ()))
     return tuple(login for login in found if login.node not in names)
 
 

@@ -14,6 +14,7 @@ from tetraspark.cli.line import (
     open_runner,
     reached_by,
     store_of,
+    told_plan,
 )
 from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.errors import Problem
@@ -43,6 +44,8 @@ def stop(
             raise typer.Exit(1)
         return
     with open_line(site) as opened:
+        if opened.store.latest() is not None:
+            told_plan(opened.store)
         grace = opened.loaded.site.deadlines.stop_seconds
         _act(opened.loaded.site.name, opened.runner, opened.store, grace, dry_run, json)
 

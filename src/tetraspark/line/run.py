@@ -18,6 +18,7 @@ from tetraspark.line.plan import Plan
 from tetraspark.line.run_shapes import EFFECTIVE, StoredPlan, StoredState
 
 KEPT_RUNS = 20
+TURN_SECONDS = 5.0
 STAMP = "%Y%m%d-%H%M%S"
 PLAN = "plan.json"
 STATE = "state.json"
@@ -140,9 +141,19 @@ class Run:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Keep other writers of state.json away: none may write what it read before another's."""
+        """Keep other writers of state.json away: none may write what it read before another's.
+
+        One that was frozen in its turn is not waited for: a stop must come to its end.
+        """
+        deadline = time.monotonic() + TURN_SECONDS
         with (self.folder / "state.lock").open("a+", encoding="utf-8") as file:
-            file_lock.take(file, wait=True)
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    file_lock.take(file)
+                    break
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.01)
             yield
 
 
