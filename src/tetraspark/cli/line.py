@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tetraspark.cli.output import err, print_problems
+from tetraspark.cli.output import print_problems
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.local import LocalRunner
@@ -19,8 +19,7 @@ from tetraspark.line.fleet_launch import launch_of
 from tetraspark.line.key_file import key_file_of, read_key
 from tetraspark.line.launch import Launch
 from tetraspark.line.plan import Plan
-from tetraspark.line.run import Run, RunStore, lines_of
-from tetraspark.receipts.store import ReceiptStore
+from tetraspark.line.run import Run, RunStore
 from tetraspark.site.load import LoadedSite, load_site
 
 SitePath = Annotated[
@@ -93,7 +92,7 @@ def open_line(path: Path) -> Iterator[OpenLine]:
     Raises UsageError for a site that cannot be used, or whose name is taken by the live line of
     another site file.
     """
-    with open_loaded(_load(path)) as line:
+    with open_loaded(load(path)) as line:
         yield line
 
 
@@ -111,7 +110,7 @@ def open_loaded(loaded: LoadedSite) -> Iterator[OpenLine]:
 
 def open_local_line(path: Path) -> OpenLine:
     """Do the same for a verb that measures lines of this machine; refuses others."""
-    loaded = _load(path)
+    loaded = load(path)
     if loaded.site.kind != "local":
         raise UsageError(
             Problem(
@@ -124,73 +123,13 @@ def open_local_line(path: Path) -> OpenLine:
     return _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
 
 
-def store_of(site: Path, line: str | None) -> RunStore:
-    """Return the runs of the line of a name, or else of a site.
-
-    Raises UsageError for a name that no line was served by, and for a site that cannot be used.
-    """
-    if line is None:
-        return RunStore(_load(site).site.name)
-    store = RunStore(line)
-    if line in lines_of(store.root.parent):
-        return store
-    served = lines_of(store.root.parent)
-    wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
-    raise UsageError(Problem("--line", f"no line {line!r}", wanted))
-
-
-@contextlib.contextmanager
-def open_runner(plan: dict[str, Any] | None) -> Iterator[Runner]:
-    """Open what a plan, as JSON, was executed with: no site is needed.
-
-    Without a plan, too, the processes of a line on this machine are found by their label.
-    """
-    if plan is None or plan["kind"] == "local":
-        yield LocalRunner()
-        return
-    with open_nodes(tuple(map(Login.of, plan["logins"]))) as nodes:
-        yield Containers(nodes, nodes.logins, plan["site"])
-
-
-def told_plan(store: RunStore) -> dict[str, Any] | None:
-    """Return the newest run's plan, or None where it is damaged, which is told."""
-    run = store.latest()
-    assert run is not None, "a line that was served has a run"
-    try:
-        return run.plan()
-    except RunError as error:
-        print_problems(error.problems, "warning", "yellow")
-        return None
-
-
-def reached_by(store: RunStore) -> dict[str, Any] | None:
-    """Return the plan that tells how a line is reached without its site: the newest run's.
-
-    Where that is damaged, which is told, the newest one that can be read, of a run or of a
-    receipt, stands in for it: parts are found by the line's name, and nodes seldom change. None
-    where there is none.
-    """
-    if (plan := told_plan(store)) is not None:
-        return plan
-    older = store.planned()
-    if older is not None:
-        err.print(f"its nodes are looked for as run {older[0].id} had them", markup=False)
-        return older[1]
-    receipts = ReceiptStore(store.root)
-    for id in reversed(receipts.ids()):
-        with contextlib.suppress(UsageError):
-            known = receipts.read(id).plan
-            err.print(f"its nodes are looked for as receipt {id} has them", markup=False)
-            return known
-    return None
-
-
 def open_nodes(reached: tuple[Login, ...]) -> SshRunner:
     """Return what runs commands on nodes of a line."""
     return SshRunner(reached, ALIVE_SECONDS, CONNECT_SECONDS)
 
 
-def _load(path: Path) -> LoadedSite:
+def load(path: Path) -> LoadedSite:
+    """Load a site; warnings go to stderr. Raises UsageError for one that cannot be used."""
     loaded = load_site(path)
     print_problems(loaded.warnings, "warning", "yellow")
     return loaded

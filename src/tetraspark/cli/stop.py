@@ -11,11 +11,8 @@ from tetraspark.cli.line import (
     LineName,
     SitePath,
     open_line,
-    open_runner,
-    reached_by,
-    store_of,
-    told_plan,
 )
+from tetraspark.cli.named_line import open_runner, reached_by, store_of, told_plan
 from tetraspark.cli.output import err, out, print_json, print_problems
 from tetraspark.errors import Problem
 from tetraspark.fleet.container import LINE
