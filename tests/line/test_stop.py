@@ -168,6 +168,7 @@ def test_a_start_that_fails_on_a_full_disk_says_why_it_failed(line: StoodIn) -> 
     thread = threading.Thread(target=serve)
     thread.start()
     assert eventually(lambda: len(labelled(line.store.root)) >= 4, 20)
+    assert eventually(lambda: latest(line).read()["phase"] == "load", 20), "the last it records"
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
         line.signal(1, signal.SIGKILL)
