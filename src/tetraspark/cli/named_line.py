@@ -11,8 +11,10 @@ from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.containers import Containers
 from tetraspark.fleet.local import LocalRunner
 from tetraspark.fleet.login import Login
+from tetraspark.fleet.record_file import of_shape
 from tetraspark.fleet.runner import Runner
 from tetraspark.line.run import RunStore, lines_of
+from tetraspark.line.run_shapes import StoredPlan
 from tetraspark.receipts.store import ReceiptStore
 
 
@@ -70,8 +72,8 @@ def reached_by(store: RunStore) -> dict[str, Any] | None:
         return older[1]
     receipts = ReceiptStore(store.root)
     for id in reversed(receipts.ids()):
-        with contextlib.suppress(UsageError):
-            known = receipts.read(id).plan
+        with contextlib.suppress(UsageError, ValueError):
+            known: dict[str, Any] = of_shape(receipts.read(id).plan, StoredPlan)
             err.print(f"its nodes are looked for as receipt {id} has them", markup=False)
             return known
     return None

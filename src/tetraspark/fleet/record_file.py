@@ -43,13 +43,25 @@ def parse_record(data: bytes, shape: type[Shape] | TypeAdapter[Any]) -> Any:
     """Return the value of a record's bytes, as plain JSON. Raises ValueError. Pure."""
     try:
         value = _ANY.validate_json(data)
-        checked = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
+    except ValidationError as error:
+        raise _damaged(error) from None
+    return of_shape(value, shape)
+
+
+def of_shape(value: Any, shape: type[Shape] | TypeAdapter[Any]) -> Any:
+    """Return a value of JSON that is of a shape. Raises ValueError for another. Pure."""
+    checked = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
+    try:
         checked.validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = f"{dotted(first['loc'])}: " if first["loc"] else ""
-        raise ValueError(f"damaged: {where}{first['msg']}") from None
+        raise _damaged(error) from None
     return value
+
+
+def _damaged(error: ValidationError) -> ValueError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = f"{dotted(first['loc'])}: " if first["loc"] else ""
+    return ValueError(f"damaged: {where}{first['msg']}")
 
 
 def set_aside(path: Path) -> Path:
