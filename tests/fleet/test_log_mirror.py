@@ -5,11 +5,21 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.test_docker_log import stamp
+from tetraspark.errors import RunError
 from tetraspark.fleet.clock import Clock, exchange
-from tetraspark.fleet.log_mirror import CUT, LogMirror
+from tetraspark.fleet.local import LocalRunner
+from tetraspark.fleet.log_mirror import ANEW, CUT, LogMirror
 from tetraspark.fleet.rank import Exit, RankState
-from tetraspark.fleet.run_files import TIME, line_times, log_path, times_path
-from tetraspark.line.failure import first_failure
+from tetraspark.fleet.run_files import (
+    TIME,
+    exit_path,
+    line_times,
+    log_path,
+    read_exit,
+    record_exit,
+    times_path,
+)
+from tetraspark.line.failure import detail, first_failure
 from tetraspark.line.log_tail import LogTail
 
 EXACT = Clock(0.0, 0.0)
@@ -77,3 +87,40 @@ def test_a_clock_is_known_better_with_each_exchange_until_it_is_set() -> None:
     assert second.ahead == pytest.approx(-4.99)
     assert second.and_then(exchange(30.0, 35.5, 35.6, 31.0)) == Clock(second.low, second.high)
     assert second.and_then(exchange(40.0, 40.0, 40.0, 40.0)) == Clock(0.0, 0.0)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[" * 100_000, '{"size": -1}', "\x00"])
+def test_with_a_damaged_cursor_all_is_copied_anew_and_nothing_is_lost(
+    tmp_path: Path, damage: str
+) -> None:
+    LogMirror(tmp_path, 0).add(text((0, "one"), (1, "two")), False, EXACT)
+    (tmp_path / "rank0.cursor").write_text(damage)
+    mirror = LogMirror(tmp_path, 0)
+    assert mirror.since == ""
+    mirror.add(text((0, "one"), (1, "two"), (2, "three")), False, EXACT)
+    told = ANEW.format("rank0.log.damaged-1")
+    assert log_path(tmp_path, 0).read_text() == f"{told}\none\ntwo\nthree\n"
+    assert (tmp_path / "rank0.log.damaged-1").read_text() == "one\ntwo\n"
+    assert (tmp_path / "rank0.cursor.damaged-1").read_text() == damage
+    LogMirror(tmp_path, 0).add(text((2, "three"), (3, "four")), False, EXACT)
+    assert log_path(tmp_path, 0).read_text().endswith("two\nthree\nfour\n")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"137", b"137 soon", b"x 1.0", b"1 nan", b"999 1.0", b"\xff\x00 1", b"9" * 5000]
+)
+def test_a_damaged_end_of_a_rank_is_told_and_set_aside_by_a_new_one(
+    tmp_path: Path, damage: bytes
+) -> None:
+    path = exit_path(tmp_path, 0)
+    path.write_bytes(damage)
+    with pytest.raises(RunError, match=r"rank0\.exit: damaged"):
+        read_exit(tmp_path, 0)
+    (state,) = LocalRunner().inspect(tmp_path, ["node0"])
+    assert (state.state, state.exit) == ("exited", None)
+    assert state.problem is not None and detail(state).startswith("damaged: ")
+    failure = first_failure([], [state], {})
+    assert failure is not None and failure.text.startswith("damaged: ")
+    record_exit(tmp_path, 0, Exit(137, 1.0))
+    assert read_exit(tmp_path, 0) == Exit(137, 1.0)
+    assert (tmp_path / "rank0.exit.damaged-1").read_bytes() == damage

@@ -13,16 +13,29 @@ from tetraspark.doctor.burn import read_burn
 from tetraspark.fabric.inventory import read_fabric
 from tetraspark.fleet.command import Result
 from tetraspark.fleet.container import read_container
-from tetraspark.fleet.facts import Said
+from tetraspark.fleet.facts import Said as Answer
+from tetraspark.fleet.local import LocalRunner
+from tetraspark.fleet.login import Login
+from tetraspark.fleet.progress_shape import StoredProgress
+from tetraspark.fleet.record_file import parse_record
+from tetraspark.fleet.shared_memory import is_segment_name
 from tetraspark.images.build_log import BuildLog
+from tetraspark.line.api import api_of
 from tetraspark.line.effective import differences, read_effective
 from tetraspark.line.fleet_plan import fleet_plan
+from tetraspark.line.guard_settings import limits_of
 from tetraspark.line.launch_image import IMAGE, baked
 from tetraspark.line.plan import Plan
+from tetraspark.line.ranks import RankStatus
+from tetraspark.line.run_shapes import EFFECTIVE, StoredPlan, StoredState
+from tetraspark.measure.counters import of_ranks
 from tetraspark.measure.events import events
 from tetraspark.measure.reader import Reader
 from tetraspark.ring.perftest import read_perftest
 from tetraspark.site.load import load_site
+from tetraspark.watch.act import acted_findings
+from tetraspark.watch.record import Said, StoredActs, choose
+from tetraspark.watch.samples import rank_sample, root_of
 from tetraspark.watch.stacks import Stack
 from tetraspark.weights.chat_template import chat_template
 
@@ -63,7 +76,7 @@ def fabric(text: str) -> object:
     return read_fabric(
         replace(
             facts,
-            commands={**facts.commands, name: Said(0, text, "")},
+            commands={**facts.commands, name: Answer(0, text, "")},
             files={**facts.files, path: text},
         )
     )
@@ -107,7 +120,7 @@ def template(text: str) -> object:
 
 def image_variables(text: str) -> object:
     """Judge what `docker image inspect` says at a launch."""
-    facts = replace(seeds.spark_facts()[0], commands={IMAGE: Said(0, text, "")})
+    facts = replace(seeds.spark_facts()[0], commands={IMAGE: Answer(0, text, "")})
     return baked(facts, set())
 
 
@@ -123,3 +136,48 @@ def server_info(text: str) -> object:
 @cache
 def _plan() -> Plan:
     return fleet_plan(load_site(SITE))
+
+
+def stored_plan(text: str) -> object:
+    """Read plan.json, and use it as the verbs do that have no other."""
+    plan = parse_record(raw(text), StoredPlan)
+    nodes = [rank["node"] for rank in plan["ranks"]]
+    reached = [Login.of(one) for one in plan.get("logins", ())]
+    return nodes, reached, limits_of(plan), api_of(plan, None, LocalRunner())
+
+
+def a_plan() -> tuple[str, ...]:
+    """Return the plan of a fleet as it is stored."""
+    return (json.dumps(_plan().as_dict()),)
+
+
+def stored_state(text: str) -> object:
+    """Read state.json: what is tolerated, and what may be removed."""
+    state = parse_record(raw(text), StoredState)
+    told = [(one["id"], one["node"], one["observed"]) for one in state.get("tolerated", ())]
+    files = [is_segment_name(one) for one in state.get("shared_memory", ())]
+    return state["phase"], told, files, 1.0 - state.get("since", 0.0)
+
+
+def stored_effective(text: str) -> int:
+    """Count what runs as planned."""
+    return sum(one["same"] for one in parse_record(raw(text), EFFECTIVE))
+
+
+def stored_progress(text: str) -> object:
+    """Read what a communicator wrote, as `status`, a watch and a soak do."""
+    told = parse_record(raw(text), StoredProgress)
+    status = RankStatus(0, "n", "running", "", (), (), "", told, None)
+    return rank_sample(status, None), root_of(told), of_ranks([told])
+
+
+def stored_acts(text: str) -> object:
+    """Read what watches have done."""
+    acts = parse_record(raw(text), StoredActs)["acts"]
+    return acted_findings(acts, "20260101-000000-000000"), choose("restart-once", acts)
+
+
+def stored_words(text: str) -> float:
+    """Read what a watch last said."""
+    said = parse_record(raw(text), Said)
+    return 1.0 - float(said["at"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.fuzz import seeds
 from tests.fuzz.adapters import (
+    a_plan,
     build_log,
     burn,
     container,
@@ -17,6 +18,12 @@ from tests.fuzz.adapters import (
     raw,
     server_info,
     stacks,
+    stored_acts,
+    stored_effective,
+    stored_plan,
+    stored_progress,
+    stored_state,
+    stored_words,
     stream,
     template,
 )
@@ -43,10 +50,12 @@ from tetraspark.fabric.saved_file import parse_json
 from tetraspark.fabric.traffic_run import read_gigabits
 from tetraspark.fleet import docker_failure, docker_log, ssh_failure
 from tetraspark.fleet.facts import Said
+from tetraspark.fleet.log_mirror import read_cursor
 from tetraspark.fleet.login import Login
 from tetraspark.fleet.meminfo import large_blocks, read_meminfo
 from tetraspark.fleet.plain import plain
 from tetraspark.fleet.rsync_failure import rsync_problem
+from tetraspark.fleet.run_files import parse_exit
 from tetraspark.images import instruction
 from tetraspark.images.built import parse_contents, parse_inspect
 from tetraspark.line.engine_causes import cause_of
@@ -174,5 +183,18 @@ PARSERS = (
     _of("code of an answer", code_of, "```python\nprint(1)\n```\n"),
     _of("numbers of an answer", numbers, "1,234.5 and -7 or 3/4"),
     _of("redaction", Redactor(("sk-secret",)).clean, "API_KEY=sk-secret --token x 'a': \"b\""),
+    Parser("plan of a run", stored_plan, a_plan, (TetrasparkError, ValueError)),
+    _of("state of a run", stored_state, seeds.STATE, error=True),
+    _of("effective values of a run", stored_effective, seeds.EFFECTIVE, error=True),
+    _of("collectives of a rank", stored_progress, seeds.PROGRESS, error=True),
+    _of("end of a rank", lambda text: str(parse_exit(raw(text))), "137 1796000000.25", error=True),
+    _of(
+        "cursor of a log",
+        lambda text: read_cursor(raw(text)).position.since,
+        seeds.CURSOR,
+        error=True,
+    ),
+    _of("acts of watches", stored_acts, seeds.ACTS, error=True),
+    _of("words of a watch", stored_words, seeds.WORDS, error=True),
     _of("JSON of an answer", json_of, '```json\n{"a": 1}\n```', error=True),
 )

@@ -8,6 +8,52 @@ from tests.fabric import sparks
 from tetraspark.fleet.facts import Facts
 
 ROOT = Path(__file__).parents[2]
+STATE = json.dumps(
+    {
+        "phase": "ready",
+        "since": 1796000000.25,
+        "shared_memory": ["/dev/shm/psm_0123abcd", "/dev/shm/sem.mp-060santq"],
+        "tolerated": [{"id": "DISK.ROOM", "node": "spark2", "observed": "3 GiB", "wanted": "8"}],
+    }
+)
+EFFECTIVE = '[{"setting": "--tp-size", "planned": "4", "key": "tp_size", "value": 4, "same": true}]'
+PROGRESS = json.dumps(
+    {
+        "transport": "rdma",
+        "verdict": "failed",
+        "operations": 7,
+        "root": {"peer": 2, "kind": "dead", "detail": "process 7 is gone"},
+        "peers": [
+            {"rank": 1, "late": {"count": 3}, "lanes": [{"lane": 0, "writes": 5, "bytes": 4096}]}
+        ],
+        "details": {
+            "devices": [{"device": "roceP2p1s0f0", "counters": {"local_ack_timeout_err": 1}}],
+            "lanes": [{"lane": 0, "peer": 1, "device": "roceP2p1s0f0", "stalls": 2}],
+        },
+    }
+)
+CURSOR = json.dumps(
+    {
+        "size": 120,
+        "lines": 2,
+        "position": {"newest": 1796000000123456789, "recent": [[1796000000123456789, "x"]]},
+        "clock": {"low": -0.25, "high": 0.25},
+    }
+)
+_ACT = {"run": "20260101-000000-000000", "reason": "no token", "done": "stop", "why": "", "at": 1.0}
+ACTS = json.dumps({"acts": [{**_ACT, "folder": "/x", "rank": 1}], "earlier": []})
+WORDS = json.dumps(
+    {
+        "pid": 7,
+        "at": 1796000000.25,
+        "run": None,
+        "state": "ready",
+        "reason": "every rank is up",
+        "rank": None,
+        "since": 1795000000.0,
+        "findings": [],
+    }
+)
 MEMINFO = (
     "MemTotal:       128525980 kB\nMemFree:        12525980 kB\nMemAvailable:   98525980 kB\n"
     "Cached:         1234 kB\n"

@@ -232,8 +232,9 @@ def test_a_start_keeps_what_the_engine_runs_with(tmp_path: Path) -> None:
     assert json.loads(kept) == status.effective
 
 
-def test_a_damaged_record_is_no_record(tmp_path: Path, plan: Plan) -> None:
+def test_a_damaged_record_is_told_by_its_name(tmp_path: Path, plan: Plan) -> None:
     run = RunStore("mine", tmp_path).create(plan)
     assert run.effective() is None
     (run.folder / "effective.json").write_text("{")
-    assert run.effective() is None
+    with pytest.raises(RunError, match=r"effective\.json: damaged: Invalid JSON"):
+        run.effective()

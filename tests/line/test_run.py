@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tetraspark.errors import RunError
+from tetraspark.fleet import file_lock
 from tetraspark.fleet.state_home import state_home
 from tetraspark.line.plan import Plan
 from tetraspark.line.run import Run, RunStore
@@ -87,3 +88,43 @@ def test_the_state_folder_is_named_by_the_environment(
 def test_state_is_json_for_programs(tmp_path: Path, plan: Plan) -> None:
     run = RunStore("local", tmp_path).create(plan)
     assert json.loads((run.folder / "plan.json").read_text())["url"] == plan.url
+
+
+def _stop_and_on(folder: Path, ready: Event, go: Event) -> None:
+    ready.set()
+    go.wait(30)
+    for number in range(200):
+        Run(folder).record(**{f"other{number}": number})
+    Run(folder).record(phase="stopped")
+
+
+def test_writers_of_a_state_lose_nothing_of_each_other_and_a_stop_stays(
+    tmp_path: Path, plan: Plan
+) -> None:
+    """A start goes on recording its phases while another command stops it."""
+    run = RunStore("local", tmp_path).create(plan)
+    context = multiprocessing.get_context("spawn")
+    ready, go = context.Event(), context.Event()
+    other = context.Process(target=_stop_and_on, args=(run.folder, ready, go))
+    other.start()
+    assert ready.wait(30)
+    go.set()
+    number = 0
+    while run.advance("load", **{f"own{number}": number}):
+        number += 1
+    other.join(30)
+    assert (other.exitcode, run.read()["phase"]) == (0, "stopped")
+    assert {f"other{one}" for one in range(200)} <= set(run.read())
+    assert {f"own{one}" for one in range(number)} <= set(run.read())
+    assert not run.advance("ready")
+
+
+def test_a_frozen_writer_is_not_waited_for(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunStore("local", tmp_path).create(plan)
+    monkeypatch.setattr("tetraspark.line.run.TURN_SECONDS", 0.1)
+    with (run.folder / "state.lock").open("a+") as file:
+        file_lock.take(file)
+        run.record(phase="stopped")
+    assert run.is_stopped()

@@ -18,7 +18,8 @@ import pytest
 from tests.line.conftest import KEY, LIMIT, TWO_SHOT_LIMIT
 from tests.line.faults import error_of_a_request, roots, survivors_words
 from tests.serving import Command, eventually
-from tetraspark.fleet.process import Process, labelled, shared_memory
+from tetraspark.fleet.process import Process, labelled
+from tetraspark.fleet.shared_memory import mapped as mapped_by
 from tetraspark.line.api import Api
 
 pytestmark = pytest.mark.engine
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def mapped(line: Command, served: Any) -> set[Path]:
     """Shared memory of the line's processes, as it was while all were alive."""
-    return shared_memory([process.pid for process in processes(line)])
+    return mapped_by([process.pid for process in processes(line)])
 
 
 def processes(line: Command) -> list[Process]:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tetraspark.errors import RunError
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.record import KEPT_ACTS, Act, Record, choose
+from tetraspark.watch.told import told_of
 
 
 def act(run: str, done: OnWedge) -> Act:
@@ -39,8 +41,28 @@ def test_serving_by_hand_puts_acts_aside_and_forgets_none_soon(tmp_path: Path) -
     assert '"run 4"' not in text
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"acts": []}'])
-def test_a_damaged_record_is_an_empty_one(tmp_path: Path, text: str) -> None:
-    (tmp_path / "watch-acts.json").write_text(text)
-    (tmp_path / "watch.json").write_text(text)
-    assert Record(tmp_path).acts() == []
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 9000, '{"acts": [3]}', '{"acts": 3}', "{}"])
+def test_a_damaged_record_of_acts_lets_nothing_be_done_until_it_is_put_aside(
+    tmp_path: Path, text: str
+) -> None:
+    """Who does not know whether the line was restarted before must not restart it."""
+    file, record = tmp_path / "watch-acts.json", Record(tmp_path)
+    file.write_text(text)
+    with pytest.raises(RunError, match=str(file)):
+        record.acts()
+    with pytest.raises(RunError, match="serve --replace puts it aside"):
+        record.add(act("first", "restart-once"))
+    assert file.read_text() == text
+    problem = record.served_by_hand()
+    assert problem is not None and "put aside as watch-acts.json.damaged-1" in problem.seen
+    assert (tmp_path / "watch-acts.json.damaged-1").read_text() == text
+    assert record.acts() == []
+
+
+def test_a_damaged_word_of_a_watch_is_told_and_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "watch.json").write_text("{")
+    with pytest.raises(RunError, match=r"watch\.json: damaged: Invalid JSON"):
+        Record(tmp_path).said()
+    told = told_of(tmp_path)
+    assert (told["state"], told["pid"]) == (None, None)
+    assert [one["where"] for one in told["damaged"]] == [str(tmp_path / "watch.json")]

@@ -9,7 +9,7 @@ from tetraspark.line.run import Run
 from tetraspark.site.load import LoadedSite
 
 RECEIPTS = "line/receipts.jsonl"
-KEPT = ("*.json", "*.log", "*.exit")
+KEPT = ("*.json", "*.log", "*.exit", "*.damaged-*")
 
 
 def site_source(loaded: LoadedSite) -> Source:

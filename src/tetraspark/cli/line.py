@@ -59,8 +59,8 @@ class OpenLine:
         file = key_file_of(self.loaded)
         return None if file is None else read_key(file)
 
-    def run(self) -> tuple[Run, dict[str, Any]]:
-        """Return the newest run and its plan. Raises UsageError when there is none."""
+    def latest(self) -> Run:
+        """Return the newest run. Raises UsageError when there is none."""
         run = self.store.latest()
         if run is None:
             raise UsageError(
@@ -71,6 +71,11 @@ class OpenLine:
                     fix=f"tetraspark serve --site {self.loaded.path}",
                 )
             )
+        return run
+
+    def run(self) -> tuple[Run, dict[str, Any]]:
+        """Return the newest run and its plan. Raises UsageError when there is none."""
+        run = self.latest()
         return run, run.plan()
 
 
@@ -87,7 +92,7 @@ def open_line(path: Path) -> Iterator[OpenLine]:
     Raises UsageError for a site that cannot be used, or whose name is taken by the live line of
     another site file.
     """
-    with open_loaded(_load(path)) as line:
+    with open_loaded(load(path)) as line:
         yield line
 
 
@@ -105,7 +110,7 @@ def open_loaded(loaded: LoadedSite) -> Iterator[OpenLine]:
 
 def open_local_line(path: Path) -> OpenLine:
     """Do the same for a verb that measures lines of this machine; refuses others."""
-    loaded = _load(path)
+    loaded = load(path)
     if loaded.site.kind != "local":
         raise UsageError(
             Problem(
@@ -118,46 +123,26 @@ def open_local_line(path: Path) -> OpenLine:
     return _own(OpenLine(loaded, RunStore(loaded.site.name), LocalRunner()))
 
 
-def store_of(site: Path, line: str | None) -> RunStore:
-    """Return the runs of the line of a name, or else of a site.
-
-    Raises UsageError for a name that no line was served by, and for a site that cannot be used.
-    """
-    if line is None:
-        return RunStore(_load(site).site.name)
-    store = RunStore(line)
-    if line and "/" not in line and store.latest() is not None:
-        return store
-    served = sorted(folder.name for folder in store.root.parent.glob("*") if folder.is_dir())
-    wanted = f"one of: {', '.join(served)}" if served else "a line that was served"
-    raise UsageError(Problem("--line", f"no line {line!r}", wanted))
-
-
-@contextlib.contextmanager
-def open_runner(plan: dict[str, Any]) -> Iterator[Runner]:
-    """Open what a plan, as JSON, was executed with: no site is needed."""
-    if plan["kind"] == "local":
-        yield LocalRunner()
-        return
-    with open_nodes(tuple(map(Login.of, plan["logins"]))) as nodes:
-        yield Containers(nodes, nodes.logins, plan["site"])
-
-
 def open_nodes(reached: tuple[Login, ...]) -> SshRunner:
     """Return what runs commands on nodes of a line."""
     return SshRunner(reached, ALIVE_SECONDS, CONNECT_SECONDS)
 
 
-def _load(path: Path) -> LoadedSite:
+def load(path: Path) -> LoadedSite:
+    """Load a site; warnings go to stderr. Raises UsageError for one that cannot be used."""
     loaded = load_site(path)
     print_problems(loaded.warnings, "warning", "yellow")
     return loaded
 
 
 def _once_served_on(loaded: LoadedSite, store: RunStore) -> tuple[Login, ...]:
-    """Return the nodes of the last run that the site no longer has: something may be left there."""
+    """Return the nodes of the last run that the site no longer has: something may be left there.
+
+    Of the newest one whose plan can be read.
+    """
     names = {node.name for node in loaded.site.nodes}
-    found = (Login.of(one) for one in _last_plan(store).get("logins", ()))
+    known = store.planned()
+    found = (Login.of(one) for one in (known[1] if known else {}).get("logins", ()))
     return tuple(login for login in found if login.node not in names)
 
 

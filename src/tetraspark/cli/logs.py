@@ -10,7 +10,8 @@ import typer
 
 from tetraspark.cli.line import DEFAULT_SITE, OpenLine, SitePath, open_line
 from tetraspark.cli.output import print_problems, shown
-from tetraspark.errors import Problem, UsageError
+from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.run_files import logged_ranks
 from tetraspark.line.engine_log import Line
 from tetraspark.line.log_tail import LogTail
 from tetraspark.line.run import Run
@@ -31,21 +32,27 @@ def logs(
 
 
 def _logs(line: OpenLine, rank: int | None, follow: bool, lines: int, json: bool) -> None:
-    run, plan = line.run()
-    nodes = [command["node"] for command in plan["ranks"]]
-    ranks = len(nodes)
+    run = line.latest()
+    try:
+        nodes = [command["node"] for command in run.plan()["ranks"]]
+    except RunError as error:
+        print_problems(error.problems, "warning", "yellow")
+        nodes = []  # What has been copied by now is there all the same.
+    ranks = len(nodes) or logged_ranks(run.folder)
     if rank is not None and not 0 <= rank < ranks:
         raise UsageError(
             Problem("logs", f"rank {rank}", f"a rank from 0 to {ranks - 1}", "tetraspark logs 0")
         )
     wanted = range(ranks) if rank is None else [rank]
-    _bring_up_to_date(line, run, nodes)
+    if nodes:
+        _bring_up_to_date(line, run, nodes)
     tail = LogTail(run.folder, ranks)
     for one in wanted:
         _print(tail.skip_to_last(one, lines), rank is None, json)
     while follow:
         time.sleep(line.runner.poll_seconds)
-        line.runner.inspect(run.folder, nodes)
+        if nodes:
+            line.runner.inspect(run.folder, nodes)
         _print((entry for entry in tail.read() if entry.rank in wanted), rank is None, json)
 
 

@@ -8,7 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, LineName, SitePath, store_of
+from tetraspark.cli.line import DEFAULT_SITE, Json, LineName, SitePath
+from tetraspark.cli.named_line import store_of
 from tetraspark.cli.output import out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
 from tetraspark.fleet.meminfo import GIB

@@ -13,8 +13,8 @@ from tetraspark.cli.line import (
     OpenLine,
     SitePath,
     open_loaded,
-    store_of,
 )
+from tetraspark.cli.named_line import store_of
 from tetraspark.cli.output import err, out, print_json
 from tetraspark.cli.plan import print_plan
 from tetraspark.cli.serve import fleet_start, print_served, start_line

@@ -78,7 +78,8 @@ def _watched_from_now(line: OpenLine, run: str) -> Page:
     where its page is; a line that serves is not given up for its watch.
     """
     if STARTED_BY_WATCH not in os.environ:
-        Record(line.store.root).served_by_hand()
+        damaged = Record(line.store.root).served_by_hand()
+        print_problems([damaged] if damaged else [], "warning", "yellow")
     process = WatchProcess(line.store.root)
     if not line.loaded.site.watch.enabled:
         process.end()

@@ -9,7 +9,7 @@ from rich.table import Table
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.number import number
 from tetraspark.cli.output import out, print_json, print_problems, shown
-from tetraspark.errors import UsageError
+from tetraspark.errors import Problem, UsageError
 from tetraspark.line.ranks import RankStatus
 from tetraspark.line.status import Status, read_status
 from tetraspark.watch.told import told_of
@@ -40,6 +40,9 @@ def status(
             deadline,
         )
         said = told_of(line.store.root)
+    print_problems(
+        (*found.damaged, *(Problem(**one) for one in said["damaged"])), "warning", "yellow"
+    )
     if json:
         print_json({**found.as_dict(), "watch": said})
     else:
@@ -85,7 +88,7 @@ def _print(found: Status) -> None:
     colour = COLOURS[found.verdict]
     out.print(f"line {found.line}: [bold {colour}]{found.verdict}[/]", end="")
     out.print(f" - {found.reason}", markup=False)
-    if found.run is None:
+    if found.url is None:
         return
     table = Table("rank", "node", "state", "processes", "receipts", "collectives", box=None)
     for rank in found.ranks:
@@ -121,7 +124,7 @@ def _collectives(rank: RankStatus) -> str:
     if rank.state == "exited":
         return ""
     if found is None:
-        return "engine's own"
+        return "not known" if rank.problem is not None else "engine's own"
     return f"{found['transport']} {found['verdict']}, {found.get('operations', 0)} done"
 
 

@@ -4,6 +4,7 @@ Containers are found by their labels, never by remembered ids: whoever started t
 that ended. Docker keeps the logs; they are copied into the run's folder at every look.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,7 @@ from tetraspark.fleet.login import Login
 from tetraspark.fleet.node_folder import prepare
 from tetraspark.fleet.node_look import NodeLook, look
 from tetraspark.fleet.rank import RankCommand, RankState
-from tetraspark.fleet.run_files import meminfo_path, read_exit, record_exit, replace
+from tetraspark.fleet.run_files import known_exit, meminfo_path, record_exit, replace
 from tetraspark.fleet.runner import Part, Present, Stopped
 
 START_SECONDS = 120.0
@@ -146,17 +147,18 @@ def _kept(found: NodeLook, container: Container, run_dir: Path) -> RankState:
     if found.meminfo:
         replace(meminfo_path(run_dir, rank), found.meminfo)
     state = container.state(mirror.clock(found.clock).ahead)
-    if state.exit is not None and read_exit(run_dir, rank) is None:
+    known, problem = known_exit(run_dir, rank)
+    if state.exit is not None and known is None and problem is None:
         record_exit(run_dir, rank, state.exit)
-    return state
+    return state if problem is None else dataclasses.replace(state, problem=problem)
 
 
 def _without(rank: int, found: NodeLook | RunError | None, run_dir: Path) -> RankState:
     """Return the state of a rank that no container was found of."""
     if isinstance(found, RunError):
         return RankState(rank, "unreachable", problem=found.problems[0])
-    end = read_exit(run_dir, rank)
-    return RankState(rank, "exited" if end else "absent", exit=end)
+    end, problem = known_exit(run_dir, rank)
+    return RankState(rank, "exited" if end or problem else "absent", exit=end, problem=problem)
 
 
 def _unverified(problem: Problem) -> Problem:

@@ -14,10 +14,11 @@ from pathlib import Path
 from tetraspark.engine.label import RANK, RUN_DIR
 from tetraspark.engine.standins import MODULES
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet import shared_memory
 from tetraspark.fleet.port import free_ports
-from tetraspark.fleet.process import Process, labelled, shared_memory
-from tetraspark.fleet.rank import Exit, RankCommand, RankState
-from tetraspark.fleet.run_files import exit_path, log_path, read_exit
+from tetraspark.fleet.process import Process, labelled
+from tetraspark.fleet.rank import RankCommand, RankState
+from tetraspark.fleet.run_files import exit_path, known_exit, log_path
 from tetraspark.fleet.runner import Inventory, Part, Present, Stopped
 
 # A rank sees these of the caller's variables and no others: a setting of the engine that happens
@@ -86,13 +87,13 @@ class LocalRunner:
         """Return the state of every rank of a run, in rank order."""
         alive = labelled(run_dir)
         return tuple(
-            _state(rank, [one for one in alive if one.rank == rank], read_exit(run_dir, rank))
+            _state(rank, [one for one in alive if one.rank == rank], run_dir)
             for rank in range(len(nodes))
         )
 
     def shared_memory(self, run_dir: Path) -> set[Path]:
         """Return the shared memory files that the processes of a run have mapped."""
-        return shared_memory([process.pid for process in labelled(run_dir)])
+        return shared_memory.mapped(process.pid for process in labelled(run_dir))
 
     def present(self, root: Path) -> Present:
         """Return the processes of every run under `root`."""
@@ -109,7 +110,7 @@ class LocalRunner:
         """Ask every rank's engine to end, kill what is left after `grace` seconds, clean up."""
         root = root / run if run else root
         found = labelled(root)
-        files = {*leftovers, *shared_memory([process.pid for process in found])}
+        files = {*leftovers, *shared_memory.mapped(process.pid for process in found)}
         asked = [process.pid for process in found if _is_main(process, found)]
         for pid in asked:
             _signal(pid, signal.SIGTERM)
@@ -124,20 +125,21 @@ class LocalRunner:
                 _signal(process.pid, signal.SIGKILL)
                 killed.append(process.pid)
             _wait_until_gone(root, 1.0)
-        removed = [str(file) for file in sorted(files) if _remove(file)]
+        removed = map(str, shared_memory.remove(files))
         return Stopped(
             tuple(map(str, asked)), tuple(map(str, dict.fromkeys(killed))), tuple(removed)
         )
 
 
-def _state(rank: int, alive: list[Process], ended: Exit | None) -> RankState:
+def _state(rank: int, alive: list[Process], run_dir: Path) -> RankState:
     pids = tuple(process.pid for process in alive if process.state != "Z")
+    ended, problem = known_exit(run_dir, rank)
     if ended is not None:
         return RankState(rank, "exited", pids, ended)
     if not pids:
-        return RankState(rank, "absent")
+        return RankState(rank, "absent" if problem is None else "exited", problem=problem)
     frozen = any(process.state == "T" for process in alive)
-    return RankState(rank, "frozen" if frozen else "running", pids)
+    return RankState(rank, "frozen" if frozen else "running", pids, problem=problem)
 
 
 def _is_main(process: Process, found: list[Process]) -> bool:
@@ -171,11 +173,3 @@ def _wait_until_gone(root: Path, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while labelled(root) and time.monotonic() < deadline:
         time.sleep(0.1)
-
-
-def _remove(file: Path) -> bool:
-    try:
-        file.unlink()
-    except FileNotFoundError:
-        return False
-    return True

@@ -12,7 +12,6 @@ from pathlib import Path
 from tetraspark.engine.label import RANK, RUN_DIR
 
 PROC = Path("/proc")
-SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -77,19 +76,3 @@ def split_stat(text: str) -> tuple[str, list[str]]:
     """Split /proc/PID/stat into the name and the fields after it (state, ppid, pgrp, session)."""
     head, tail = text.rsplit(")", 1)
     return head.split("(", 1)[1], tail.split()
-
-
-def shared_memory(pids: list[int], proc: Path = PROC) -> set[Path]:
-    """Return the files under /dev/shm that these processes have mapped.
-
-    By inode: a named semaphore is mapped under a temporary name and linked to its own later.
-    """
-    inodes = set()
-    for pid in pids:
-        try:
-            text = (proc / str(pid) / "maps").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        fields = (line.split(maxsplit=5) for line in text.splitlines())
-        inodes |= {int(one[4]) for one in fields if one[-1].startswith(f"{SHARED_MEMORY}/")}
-    return {file for file in SHARED_MEMORY.iterdir() if file.lstat().st_ino in inodes}

@@ -45,9 +45,10 @@ class RankState:
     `frozen` means that a process of it is stopped (SIGSTOP) or its container paused; `restarted`
     that its container runs anew, `restarts` times, and has lost what it was; `absent` that it was
     never started or left no record; `unreachable` that its node could not be looked at, for which
-    `problem` is the reason. `pids` are its live processes, as the rank itself counts them; none
-    of a running rank when they could not be seen. `out_of_memory` is what Docker calls OOMKilled.
-    `image` is the ID of its container's image, "" without a container.
+    `problem` is the reason; of a rank in another state it is why its end cannot be read. `pids`
+    are its live processes, as the rank itself counts them; none of a running rank when they could
+    not be seen. `out_of_memory` is what Docker calls OOMKilled. `image` is the ID of its
+    container's image, "" without a container.
     """
 
     rank: int

@@ -5,13 +5,20 @@ A rank of this machine writes them itself; for a rank elsewhere its runner does.
 
 import json
 import os
+import re
 import struct
 from pathlib import Path
 from typing import Any
 
 from tetraspark.engine.progress import progress_path
+from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.progress_shape import StoredProgress
 from tetraspark.fleet.rank import Exit
+from tetraspark.fleet.record_file import read_record, set_aside
+from tetraspark.site.source import read_bytes
 
+EXIT = re.compile(rb"(\d{1,3}) (-?\d{1,20}(?:\.\d{1,20})?)\n?")
+LONGEST_EXIT = 60
 TIME = struct.Struct("<Qd")
 """A record of a times file: the byte where a line of the log begins, and its Unix time."""
 
@@ -19,6 +26,12 @@ TIME = struct.Struct("<Qd")
 def log_path(run_dir: Path, rank: int) -> Path:
     """Return the file with what a rank has printed."""
     return run_dir / f"rank{rank}.log"
+
+
+def logged_ranks(run_dir: Path) -> int:
+    """Return one more than the last rank that has a log; none without logs."""
+    names = (path.stem.removeprefix("rank") for path in run_dir.glob("rank*.log"))
+    return max((int(name[:4]) + 1 for name in names if name.isdecimal()), default=0)
 
 
 def times_path(run_dir: Path, rank: int) -> Path:
@@ -70,26 +83,59 @@ def _record_from(path: Path, offset: int) -> int:
 
 
 def read_exit(run_dir: Path, rank: int) -> Exit | None:
-    """Return how a rank ended, or None where nothing is recorded."""
-    try:
-        code, at = exit_path(run_dir, rank).read_text(encoding="utf-8").split()
-    except FileNotFoundError:
+    """Return how a rank ended, or None where nothing is recorded.
+
+    Raises RunError where what is recorded cannot be read.
+    """
+    path = exit_path(run_dir, rank)
+    if not path.exists():
         return None
-    return Exit(int(code), float(at))
+    try:
+        return parse_exit(read_bytes(path))
+    except UsageError as error:
+        seen = error.problems[0].seen
+    except ValueError as error:
+        seen = str(error)
+    wanted = "how the rank ended: an exit code and a Unix time"
+    raise RunError(Problem(str(path), seen, wanted, f"tetraspark logs {rank} shows its last words"))
+
+
+def known_exit(run_dir: Path, rank: int) -> tuple[Exit | None, Problem | None]:
+    """Return how a rank ended, or why that cannot be read; neither where nothing is recorded."""
+    try:
+        return read_exit(run_dir, rank), None
+    except RunError as error:
+        return None, error.problems[0]
+
+
+def parse_exit(data: bytes) -> Exit:
+    """Return the record of an end. Raises ValueError. Pure."""
+    found = EXIT.fullmatch(data[:LONGEST_EXIT])
+    if found is None or int(found[1]) > 255:
+        raise ValueError(f"damaged: {data[:LONGEST_EXIT]!r}")
+    return Exit(int(found[1]), float(found[2]))
 
 
 def record_exit(run_dir: Path, rank: int, end: Exit) -> None:
-    """Record how a rank ended."""
-    replace(exit_path(run_dir, rank), f"{end.code} {end.at}\n")
+    """Record how a rank ended; a damaged record of it is set aside."""
+    path = exit_path(run_dir, rank)
+    try:
+        read_exit(run_dir, rank)
+    except RunError:
+        set_aside(path)
+    replace(path, f"{end.code} {end.at}\n")
 
 
 def read_progress(run_dir: Path, rank: int) -> dict[str, Any] | None:
-    """Return what a rank's communicator last wrote about itself, or None."""
-    try:
-        progress = json.loads(progress_path(run_dir, rank).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return progress if isinstance(progress, dict) else None
+    """Return what a rank's communicator last wrote about itself, or None.
+
+    Raises RunError for what it cannot have written.
+    """
+    wanted = "what the rank's communicator writes of itself each second"
+    fix = f"a rank that runs writes it anew; else: tetraspark logs {rank}"
+    found: dict[str, Any] | None
+    found = read_record(progress_path(run_dir, rank), StoredProgress, wanted, fix)
+    return found
 
 
 def write_atomically(path: Path, value: object) -> None:
@@ -100,8 +146,12 @@ def write_atomically(path: Path, value: object) -> None:
 def replace(path: Path, text: str) -> None:
     """Write a text so that a reader sees the old one or the new one, never a part."""
     part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _read(path: Path, offset: int, size: int) -> bytes:

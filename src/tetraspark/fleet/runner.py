@@ -59,13 +59,17 @@ class Present:
 class Stopped:
     """What a stop did: parts asked to end, parts that had to be killed, what was removed.
 
-    `unverified` has a problem for each node where it is not known that nothing is left.
+    `unverified` has a problem for each node where it is not known that nothing is left. `warnings`
+    are records that were damaged or could not be written, and what was left alone; `start` says
+    that a start under way was ended.
     """
 
     asked: tuple[str, ...] = ()
     killed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unverified: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    start: bool = False
 
 
 class Runner(Protocol):

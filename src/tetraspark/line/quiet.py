@@ -5,9 +5,10 @@ is for. A suite holds the lock shared for as long as it runs; a watch holds it a
 """
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
+
+from tetraspark.fleet import file_lock
 
 
 def _lock(root: Path) -> Path:
@@ -17,17 +18,17 @@ def _lock(root: Path) -> Path:
 @contextlib.contextmanager
 def measuring(root: Path) -> Iterator[None]:
     """Keep looks away from the line whose folder is `root`; waits for the end of one under way."""
-    with _lock(root).open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
+    with _lock(root).open("a+", encoding="utf-8") as file:
+        file_lock.take(file, "shared", wait=True)
         yield
 
 
 @contextlib.contextmanager
 def looking(root: Path) -> Iterator[bool]:
     """Yield whether the line may be looked at now; no suite begins meanwhile."""
-    with _lock(root).open("w", encoding="utf-8") as file:
+    with _lock(root).open("a+", encoding="utf-8") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_lock.take(file)
         except BlockingIOError:
             yield False
             return
@@ -36,17 +37,4 @@ def looking(root: Path) -> Iterator[bool]:
 
 def is_quiet(root: Path) -> bool:
     """Tell whether a suite is timing the line at this moment."""
-    try:
-        with _lock(root).open("r", encoding="utf-8") as file:
-            # A look holds the lock alone, so who can share it with nobody else is not looking.
-            return _taken(file.fileno(), fcntl.LOCK_SH) and not _taken(file.fileno(), fcntl.LOCK_EX)
-    except FileNotFoundError:
-        return False
-
-
-def _taken(handle: int, how: int) -> bool:
-    try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return file_lock.held(_lock(root)) == "shared"

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.rank import RankState
 from tetraspark.fleet.run_files import read_progress
 from tetraspark.fleet.runner import Runner
@@ -24,7 +25,8 @@ class RankStatus:
     """One rank: alive or not, why, its receipts, and the last thing it said.
 
     `collectives` is what its communicator last wrote, None without one; `usage` is how full its
-    KV pool last was, None where its log tells no such thing.
+    KV pool last was, None where its log tells no such thing. `problem` is why some of it is not
+    known: a node that was not reached, a record that is damaged.
     """
 
     rank: int
@@ -36,13 +38,15 @@ class RankStatus:
     last_line: str
     collectives: dict[str, Any] | None
     usage: PoolUsage | None
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True)
 class Ranks:
     """What a look at the ranks of a run found: a verdict on them alone, and the one to blame.
 
-    `lines` are those that were new to the tail; `recorded` is the run's own state.
+    `lines` are those that were new to the tail; `recorded` is the run's own state. `damaged` are
+    the records that could not be read.
     """
 
     verdict: Verdict
@@ -51,6 +55,7 @@ class Ranks:
     ranks: tuple[RankStatus, ...]
     lines: list[Line]
     recorded: dict[str, Any]
+    damaged: tuple[Problem, ...] = ()
 
 
 def read_ranks(run: Run, nodes: list[str], runner: Runner, tail: LogTail) -> Ranks:
@@ -62,23 +67,27 @@ def read_ranks(run: Run, nodes: list[str], runner: Runner, tail: LogTail) -> Ran
             state,
             nodes[state.rank],
             tail,
-            read_progress(run.folder, state.rank),
+            run,
             read_engine(line.text for line in lines if line.rank == state.rank).usage,
         )
         for state in states
     )
+    lost = run.damaged()
     recorded = run.read()
-    verdict, reason, rank = _judge(ranks, tail.lines, states, recorded, run.is_launching())
-    return Ranks(verdict, reason, rank, ranks, lines, recorded)
+    verdict, reason, rank = _judge(ranks, tail.lines, states, recorded, run.is_launching(), lost)
+    records = (one.problem for one in ranks if one.state != "unreachable")
+    damaged = tuple(one for one in (lost, *records) if one is not None)
+    return Ranks(verdict, reason, rank, ranks, lines, recorded, damaged)
 
 
 def _rank(
-    state: RankState,
-    node: str,
-    tail: LogTail,
-    collectives: dict[str, Any] | None,
-    usage: PoolUsage | None,
+    state: RankState, node: str, tail: LogTail, run: Run, usage: PoolUsage | None
 ) -> RankStatus:
+    problem, collectives = state.problem, None
+    try:
+        collectives = read_progress(run.folder, state.rank)
+    except RunError as error:
+        problem = problem or error.problems[0]
     last = tail.last(state.rank)
     mine = (line for line in tail.lines if line.rank == state.rank)
     receipts = [line.receipt for line in mine if line.receipt is not None]
@@ -98,6 +107,7 @@ def _rank(
         last_line=last.text[:SHOWN_CHARACTERS] if last else "",
         collectives=collectives,
         usage=usage,
+        problem=problem,
     )
 
 
@@ -107,6 +117,7 @@ def _judge(
     states: tuple[RankState, ...],
     recorded: dict[str, Any],
     launching: bool,
+    lost: Problem | None,
 ) -> tuple[Verdict, str, int | None]:
     phase = recorded["phase"]
     failed = [rank for rank in ranks if rank.state != "running"]
@@ -120,6 +131,8 @@ def _judge(
     if failed:
         verdict: Verdict = "down" if down else "degraded"
         return verdict, *_blame(ranks, failed, lines, states)
+    if lost is not None:
+        return "unknown", f"all ranks run, and how far their start came is not known: {lost}", None
     if phase != "ready":
         return *_starting(recorded, launching), None
     return "ready", "", None

@@ -118,7 +118,8 @@ class Start:
     def _remember(self, phase: Phase) -> None:
         """Record the phase, and the files that a crash in it would leave behind."""
         files = sorted(str(file) for file in self._runner.shared_memory(self._run.folder))
-        self._run.record(phase=phase, since=time.time(), shared_memory=files)
+        if not self._run.advance(phase, since=time.time(), shared_memory=files):
+            raise stopped_meanwhile(self._run)
 
     def _look(self, phase: Phase) -> None:
         """Read the state and the new lines of every rank."""
@@ -150,15 +151,8 @@ class Start:
             raise RunError(*lost)
 
     def _ended(self, gone: int) -> RunError:
-        if self._run.read()["phase"] == "stopped":
-            return RunError(
-                Problem(
-                    where=f"run {self._run.id}",
-                    seen="another command stopped this start",
-                    wanted="a start that is left alone",
-                    fix="tetraspark status",
-                )
-            )
+        if self._run.is_stopped():
+            return stopped_meanwhile(self._run)
         time.sleep(LAST_WORDS_SECONDS)  # The cause may be another rank's: let it speak.
         states = self._runner.inspect(self._run.folder, self._nodes)
         self._tail.read()
@@ -208,3 +202,9 @@ class Start:
 
     def _where(self, rank: int) -> str:
         return f"rank {rank} ({self._plan.ranks[rank].node})"
+
+
+def stopped_meanwhile(run: Run) -> RunError:
+    """Return what a start says that another command has stopped."""
+    seen, wanted = "another command stopped this start", "a start that is left alone"
+    return RunError(Problem(f"run {run.id}", seen, wanted, "tetraspark status"))

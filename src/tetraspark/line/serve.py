@@ -15,7 +15,7 @@ from tetraspark.line.log_tail import log_end
 from tetraspark.line.plan import Plan
 from tetraspark.line.preflight import preflight
 from tetraspark.line.progress import Phase, Progress, Watcher
-from tetraspark.line.readiness import Start
+from tetraspark.line.readiness import Start, stopped_meanwhile
 from tetraspark.line.run import Run, RunStore
 from tetraspark.line.stop import stop, stop_run
 from tetraspark.site.load import LoadedSite
@@ -77,8 +77,10 @@ def serve(
                 if fleet is not None:
                     run.record(**fleet.free_memory())
                 # The workers first: the head gives up on peers that it cannot find.
-                runner.start(plan.ranks[1:], run.folder, key)
-                runner.start(plan.ranks[:1], run.folder, key)
+                for ranks in (plan.ranks[1:], plan.ranks[:1]):
+                    if run.is_stopped():
+                        raise stopped_meanwhile(run)
+                    runner.start(ranks, run.folder, key)
         with _taken_down_on_error(loaded, plan, run, runner, fleet):
             served = _watch(loaded, plan, run, runner, key, observe, watchers)
     if fleet is not None:
@@ -97,10 +99,19 @@ def _taken_down_on_error(
         stopped = stop_run(runner, run, loaded.site.deadlines.stop_seconds)
         # After the stop: all that the ranks have said is there.
         told = _explained(loaded, plan, run, fleet, error) if isinstance(error, RunError) else error
-        run.record(phase="failed", reason=str(told) or type(told).__name__)
-        if told is error and not stopped.unverified:
+        doubts = (*stopped.unverified, *stopped.warnings)
+        try:
+            run.record(phase="failed", reason=str(told) or type(told).__name__)
+        except OSError as full:
+            doubts += (_unrecorded(run, full),)
+        if told is error and not doubts:
             raise
-        raise RunError(*_problems(run, told), *stopped.unverified) from error
+        raise RunError(*_problems(run, told), *doubts) from error
+
+
+def _unrecorded(run: Run, error: OSError) -> Problem:
+    seen = f"not recorded why the start failed: {error.strerror or error}"
+    return Problem(str(run.folder), seen, "room for the run's state", f"df -h {run.folder}")
 
 
 def _explained(
@@ -137,7 +148,8 @@ def _watch(
         observe(progress)
     assert start.answer is not None
     _require_planned(plan, run, api.server_info(site.deadlines.canary_seconds))
-    run.record(phase="ready")
+    if not run.advance("ready"):
+        raise stopped_meanwhile(run)
     return Served(run.id, plan.url, plan.served_name, start.answer, start.seconds)
 
 

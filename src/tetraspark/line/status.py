@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tetraspark.errors import RunError
+from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.runner import Present, Runner
 from tetraspark.line.api import Api, api_of
 from tetraspark.line.log_tail import LogTail
 from tetraspark.line.ranks import RankStatus, Verdict, read_ranks
-from tetraspark.line.run import RunStore
+from tetraspark.line.run import Run, RunStore
 from tetraspark.site.schema import Canary
 
 NEVER = "never served"
@@ -30,7 +30,8 @@ class Status:
     `api` is the HTTP status of the model list, which the API process gives by itself; `health`
     that of /health, behind which the engine generates a token. `effective` is what the engine
     said it runs with when the start ended, None when it did not come so far. `tolerated` are the
-    failed checks that the start was told to go on despite.
+    failed checks that the start was told to go on despite. `damaged` are the records of the run
+    that could not be read: what they would tell is missing.
     """
 
     line: str
@@ -45,6 +46,7 @@ class Status:
     effective: list[dict[str, Any]] | None
     ranks: tuple[RankStatus, ...]
     tolerated: list[dict[str, Any]]
+    damaged: tuple[Problem, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, for `--json`."""
@@ -70,7 +72,10 @@ def read_status(
     if run is None:
         verdict, reason = judge_without_run(runner.present(store.root))
         return Status(line, None, NEVER, verdict, reason, None, None, None, None, None, (), [])
-    plan = run.plan()
+    try:
+        plan = run.plan()
+    except RunError as error:
+        return _without_plan(line, run, runner.present(store.root), error)
     nodes = [command["node"] for command in plan["ranks"]]
     found = read_ranks(run, nodes, runner, LogTail(run.folder, len(nodes)))
     verdict, reason, recorded = found.verdict, found.reason, found.recorded
@@ -83,6 +88,11 @@ def read_status(
             if verdict == "ready":
                 verdict, reason, seconds = _judge_answer(api, canary, deadline)
         models, health = models_asked.result(), health_asked.result()
+    effective, damaged = None, found.damaged
+    try:
+        effective = run.effective()
+    except RunError as error:
+        damaged += error.problems
     return Status(
         line=line,
         run=run.id,
@@ -93,9 +103,21 @@ def read_status(
         api=models,
         health=health,
         canary_seconds=seconds,
-        effective=run.effective(),
+        effective=effective,
         ranks=found.ranks,
         tolerated=recorded.get("tolerated", []),
+        damaged=damaged,
+    )
+
+
+def _without_plan(line: str, run: Run, there: Present, error: RunError) -> Status:
+    """Say what is left to say of a run whose ranks and address nobody knows any more."""
+    lost, phase = run.damaged(), run.read()["phase"]
+    damaged = (*error.problems, *([lost] if lost else []))
+    parts = f"{len(there.running)} live parts of the line"
+    reason = f"{error.problems[0].where} cannot be read, so nothing can be asked; {parts}"
+    return Status(
+        line, run.id, phase, "unknown", reason, None, None, None, None, None, (), [], damaged
     )
 
 

@@ -1,18 +1,21 @@
 """Measured thresholds on disk: one file a key, beside the folders of the lines."""
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
 from tetraspark.collectives.thresholds import ThresholdKey, Thresholds
-from tetraspark.errors import Problem, UsageError
+from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.fleet.record_file import Shape, read_record
 from tetraspark.fleet.run_files import write_atomically
 from tetraspark.fleet.state_home import require_writable, state_home
-from tetraspark.site.source import read_bytes
 
 SCHEMA = 1
+SHOWN = 300
+"""Characters of what is wrong: it may repeat a file."""
 FOLDER = "_thresholds"
 """No name of a line: those begin with a letter or a digit."""
 
@@ -23,6 +26,17 @@ class Stored:
 
     path: Path
     thresholds: Thresholds
+    measured: dict[str, Any]
+
+
+class StoredFile(Shape):
+    """A file of the store, with no other keys; `Thresholds.read` reads what is in it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    # `schema` is the name of a method of pydantic's, too.
+    version: int = Field(alias="schema")
+    thresholds: dict[str, Any]
     measured: dict[str, Any]
 
 
@@ -63,17 +77,16 @@ def _read(path: Path) -> Stored:
     wanted = "thresholds as `tetraspark tune` writes them, under the name of their key"
     fix = f"rm {shlex.quote(str(path))}, then measure again: tetraspark tune"
     try:
-        found = json.loads(read_bytes(path))
-        if not isinstance(found, dict) or set(found) != {"schema", "thresholds", "measured"}:
-            raise ValueError("not a file of `tetraspark tune`")
+        found = read_record(path, StoredFile, wanted, fix)
+        if found is None:
+            raise ValueError("no such file any more")
         if found["schema"] != SCHEMA:
             raise ValueError(f"schema {found['schema']!r}, not {SCHEMA}")
         thresholds = Thresholds.read(found["thresholds"])
         if path.stem != thresholds.key.name:
             raise ValueError(f"it holds the thresholds of {thresholds.key.name}")
-        if not isinstance(found["measured"], dict):
-            raise ValueError("`measured` is no table")
-    except (UsageError, ValueError, RecursionError) as error:
-        seen = error.problems[0].seen if isinstance(error, UsageError) else str(error)
-        raise UsageError(Problem(str(path), seen, wanted, fix)) from error
+    except RunError as error:
+        raise UsageError(*error.problems) from error
+    except ValueError as error:
+        raise UsageError(Problem(str(path), str(error)[:SHOWN], wanted, fix)) from error
     return Stored(path, thresholds, found["measured"])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tetraspark.errors import UsageError
-from tetraspark.line.stop import stop_run
+from tetraspark.line.stop import mark_stopped, stop_run
 from tetraspark.receipts.store import ReceiptStore
 from tetraspark.site.source import read_source
 from tetraspark.site.watch import OnWedge
@@ -50,7 +50,7 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
     )
     record.add(told)
     if done == "stop":
-        run.record(phase="stopped")
+        mark_stopped(run)
         stop_run(watched.runner, run, watched.loaded.site.deadlines.stop_seconds)
     return done
 

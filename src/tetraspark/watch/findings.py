@@ -1,7 +1,8 @@
 """What is worth looking at beside the state: memory, pools, lanes, canaries, late ranks. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from tetraspark.errors import Problem
 from tetraspark.fleet.meminfo import GIB
 from tetraspark.site.schema import Startup
 from tetraspark.watch.look import Look
@@ -24,6 +25,7 @@ def findings(history: Sequence[Look], limits: Startup, nodes: bool) -> tuple[Fin
     found = [one for rank in now.ranks if nodes for one in _page_cache(rank, limits)]
     found += [one for rank in now.ranks[: None if nodes else 1] for one in _memory(rank, limits)]
     found += [one for rank in now.ranks for one in _restarts(rank)]
+    found += damaged(now.damaged)
     found += _pool(now.engine)
     found += _canary(now)
     before = history[-2] if len(history) > 1 and history[-2].run == now.run else None
@@ -31,6 +33,13 @@ def findings(history: Sequence[Look], limits: Startup, nodes: bool) -> tuple[Fin
     if before is not None:
         found += _slow(now, before)
     return tuple(found)
+
+
+def damaged(problems: Iterable[Problem]) -> tuple[Finding, ...]:
+    """Return records of the line that could not be read, as findings."""
+    return tuple(
+        Finding("RECORD.DAMAGED", one.where, one.seen, one.wanted, one.fix) for one in problems
+    )
 
 
 def _where(rank: RankSample) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tetraspark.errors import Problem
 from tetraspark.line.ranks import Verdict
 from tetraspark.watch.observation import CanarySample, EngineSample, RankSample
 
@@ -14,7 +15,8 @@ class Look:
 
     `verdict`, `reason` and `rank` are of the ranks alone. `canary` is the one of this look, None
     where none was due; `silent` says that it brought no answer at all. `root` is the rank that the
-    communicators agreed on as the cause of their failure, and their words.
+    communicators agreed on as the cause of their failure, and their words. `damaged` are records
+    of the run that could not be read.
     """
 
     at: float
@@ -27,6 +29,7 @@ class Look:
     canary: CanarySample | None = None
     silent: bool = False
     root: tuple[int, str] | None = None
+    damaged: tuple[Problem, ...] = ()
 
     @property
     def operations(self) -> tuple[int | None, ...]:

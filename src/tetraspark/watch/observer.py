@@ -101,6 +101,7 @@ class Observer:
             canary=canary,
             silent=silent,
             root=_root(found),
+            damaged=found.damaged,
         )
 
     def _follow(self, run: Run, ranks: int) -> LogTail:

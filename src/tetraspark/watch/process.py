@@ -1,7 +1,6 @@
 """The one watch of a line: who it is, starting it beside the line, ending it."""
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
@@ -11,12 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tetraspark.errors import Problem, RunError
+from tetraspark.fleet import file_lock
 from tetraspark.fleet.state_home import require_writable
 from tetraspark.watch.record import Page, Record
 
 PROGRAM = "from tetraspark.cli.main import run; run()"
 END_SECONDS = 15.0
 START_SECONDS = 30.0
+PID_SECONDS = 1.0
+MOST_PID = 1 << 22
+"""Of Linux on 64-bit machines (proc(5), pid_max)."""
 
 
 class WatchProcess:
@@ -35,7 +38,7 @@ class WatchProcess:
         require_writable(self._root)
         with self._file.open("a+", encoding="utf-8") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file_lock.take(file)
             except BlockingIOError:
                 raise self._taken() from None
             file.truncate(0)
@@ -47,15 +50,18 @@ class WatchProcess:
                 file.truncate(0)
 
     def pid(self) -> int | None:
-        """Return the pid of the watch that is at work, or None: a lock dies with its process."""
-        try:
-            with self._file.open("r", encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            text = self._file.read_text(encoding="utf-8").strip()
-            return int(text) if text.isdigit() else None
-        except FileNotFoundError:
-            return None
+        """Return the pid of the watch that is at work, or None: a lock dies with its process.
+
+        To ask keeps no watch that is just starting from taking the lock.
+        """
+        deadline = time.monotonic() + PID_SECONDS
+        while file_lock.held(self._file) is not None:
+            text = self._file.read_text(encoding="utf-8", errors="replace").strip()
+            if text.isascii() and text.isdigit() and 1 < int(text[:10]) < MOST_PID:
+                return int(text)
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.01)  # It has the lock, and has not said yet who it is.
         return None
 
     def end(self) -> bool:

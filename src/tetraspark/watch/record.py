@@ -4,17 +4,22 @@ What was done limits what may be done: it holds across restarts of the watch, an
 when somebody serves the line by hand.
 """
 
-import json
-from dataclasses import asdict, dataclass
+import shlex
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from tetraspark.errors import Problem, RunError
+from tetraspark.fleet.record_file import Shape, read_record, set_aside
 from tetraspark.fleet.run_files import write_atomically
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.observation import Observation
 
 KEPT_ACTS = 50
 RESTARTS = ("restart-once", "restart-without-transport")
+AT_WORK = "tetraspark watch --once looks anew; tetraspark serve begins a watch of its own"
 STARTED_BY_WATCH = "TETRASPARK_STARTED_BY_WATCH"
 """Variable of a `serve` that a watch has begun."""
 
@@ -44,6 +49,42 @@ class Page:
     problem: str | None = None
 
 
+class Said(Shape):
+    """watch.json, as far as it is read back."""
+
+    at: float
+    run: str | None
+    state: str
+    reason: str
+    rank: int | None
+    since: float
+    findings: list[dict[str, Any]]
+
+
+class StoredPage(Shape):
+    """watch-page.json: `Page`."""
+
+    url: str | None = None
+    problem: str | None = None
+
+
+class StoredAct(Shape):
+    """One of the acts of watch-acts.json: `Act`."""
+
+    run: str
+    reason: str
+    done: str
+    why: str
+    folder: str
+
+
+class StoredActs(Shape):
+    """watch-acts.json: acts that count, and those that were put aside."""
+
+    acts: list[StoredAct]
+    earlier: list[StoredAct] = Field(default_factory=list)
+
+
 class Record:
     """The files of a line's watch, in the line's folder."""
 
@@ -53,8 +94,10 @@ class Record:
         self._page = root / "watch-page.json"
 
     def said(self) -> dict[str, Any] | None:
-        """Return what a watch last said, or None."""
-        return _read(self._said)
+        """Return what a watch last said, or None. Raises RunError where that is damaged."""
+        wanted = "what a watch last said; one that is at work writes it anew"
+        found: dict[str, Any] | None = read_record(self._said, Said, wanted, AT_WORK)
+        return found
 
     def say(self, observation: Observation, pid: int) -> None:
         """Keep what the watch `pid` says now. Raises OSError."""
@@ -67,8 +110,12 @@ class Record:
         write_atomically(self._page, asdict(page))
 
     def page(self) -> Page | None:
-        """Return where the last watch served its page; None before it has come that far."""
-        found = _read(self._page)
+        """Return where the last watch served its page; None before it has come that far.
+
+        Raises RunError where that is damaged.
+        """
+        wanted = "where the watch serves its page, as it wrote that"
+        found = read_record(self._page, StoredPage, wanted, AT_WORK)
         return None if found is None else Page(found.get("url"), found.get("problem"))
 
     def hide_page(self) -> None:
@@ -76,21 +123,43 @@ class Record:
         self._page.unlink(missing_ok=True)
 
     def acts(self) -> list[dict[str, Any]]:
-        """Return what watches have done since the line was last served by hand, oldest first."""
-        return list((_read(self._acts) or {}).get("acts", ()))
+        """Return what watches have done since the line was last served by hand, oldest first.
+
+        Raises RunError where that is damaged: then nobody knows what may be done.
+        """
+        return list(self._kept().get("acts", ()))
 
     def add(self, act: Act) -> None:
-        """Record an act, before it is done. Raises OSError: then it must not be done."""
-        found = _read(self._acts) or {}
+        """Record an act, before it is done.
+
+        Raises OSError, and RunError for a damaged record: then it must not be done.
+        """
+        found = self._kept()
         acts = [*found.get("acts", ()), asdict(act)]
         write_atomically(self._acts, {**found, "acts": acts})
 
-    def served_by_hand(self) -> None:
-        """Put all acts aside: from here on, a restart is allowed again."""
-        found = _read(self._acts)
-        if found and found.get("acts"):
+    def served_by_hand(self) -> Problem | None:
+        """Put all acts aside: from here on, a restart is allowed again.
+
+        A damaged record is put aside as it is; returns what is wrong with it, and where it is.
+        """
+        try:
+            found = self._kept()
+        except RunError as error:
+            (problem,) = error.problems
+            seen = f"{problem.seen}; put aside as {set_aside(self._acts).name}"
+            return replace(problem, seen=seen, fix="")
+        if found.get("acts"):
             earlier = [*found.get("earlier", ()), *found["acts"]]
             write_atomically(self._acts, {"acts": [], "earlier": earlier[-KEPT_ACTS:]})
+        return None
+
+    def _kept(self) -> dict[str, Any]:
+        wanted = "what watches of this line have done, as they wrote it"
+        name = shlex.quote(str(self._acts))
+        fix = f"tetraspark serve --replace puts it aside, as does: mv {name} {name}.damaged"
+        found: dict[str, Any] | None = read_record(self._acts, StoredActs, wanted, fix)
+        return found or {}
 
 
 def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
@@ -101,11 +170,3 @@ def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
         )
         return "nothing", why
     return wanted, f'on_wedge = "{wanted}"'
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -5,12 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from tetraspark.errors import TetrasparkError
+from tetraspark.errors import RunError, TetrasparkError
 from tetraspark.line.quiet import looking
+from tetraspark.line.run import STOPPED
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.act import act, acted_findings
 from tetraspark.watch.board import Board
-from tetraspark.watch.findings import findings
+from tetraspark.watch.findings import damaged, findings
 from tetraspark.watch.judge import Judgement, Limits, doubtful, judge
 from tetraspark.watch.look import Look
 from tetraspark.watch.observation import Finding, Observation
@@ -97,7 +98,7 @@ class Watch:
             self._rates.append((now, rate))
         site = self._watched.loaded.site
         shown = findings(list(self._looks)[-2:], site.startup, site.kind == "fleet")
-        shown += acted_findings(self._record.acts(), look.run) + self._faults
+        shown += self._acted(look.run) + self._faults
         canaries = (one.canary for one in reversed(self._looks) if one.canary is not None)
         return Observation(
             line=site.name,
@@ -114,6 +115,12 @@ class Watch:
             versions=dict(self._watched.observer.versions),
             history=tuple(self._rates),
         )
+
+    def _acted(self, run: str | None) -> tuple[Finding, ...]:
+        try:
+            return acted_findings(self._record.acts(), run)
+        except RunError as error:
+            return damaged(error.problems)
 
     def _rate(self) -> float | None:
         """Return the tokens a second since the last look, or what the engine says of itself."""
@@ -141,7 +148,10 @@ class Watch:
         """Keep the evidence and do what the site says, once a run."""
         try:
             done = act(self._watched, self._record, found)
-        except (OSError, TetrasparkError) as error:
+        except TetrasparkError as error:
+            self._faults = damaged(error.problems)
+            return
+        except OSError as error:
             self._faults = (_unwritten("the evidence of the wedge", error),)
             return
         if done in RESTARTS:
@@ -152,7 +162,7 @@ class Watch:
         run = self._watched.observer.run
         if run is None or not run.folder.exists():
             return True
-        return found.state == "down" and run.read()["phase"] in ("stopped", "failed")
+        return found.state == "down" and run.read()["phase"] in (STOPPED, "failed")
 
 
 def _unwritten(where: str, error: Exception) -> Finding:
