@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ def progress_path(run_dir: Path, rank: int) -> Path:
 
 
 def write_in_background(path: Path, state: Callable[[], dict[str, Any]]) -> None:
-    """Write `state` to `path` once a second from a daemon thread, in one step for readers."""
+    """Write `state` to `path` once a second from a daemon thread, in one step for readers.
+
+    Where it cannot be written (a full disk), it is tried again a second later.
+    """
     thread = threading.Thread(
         target=_write_forever, args=(path, state), name="tetraspark-progress", daemon=True
     )
@@ -27,6 +31,8 @@ def write_in_background(path: Path, state: Callable[[], dict[str, Any]]) -> None
 def _write_forever(path: Path, state: Callable[[], dict[str, Any]]) -> None:
     part = path.with_suffix(".part")
     while True:
-        part.write_text(json.dumps({"at": time.time(), "pid": os.getpid(), **state()}))
-        part.replace(path)
+        text = json.dumps({"at": time.time(), "pid": os.getpid(), **state()})
+        with suppress(OSError):
+            part.write_text(text)
+            part.replace(path)
         time.sleep(INTERVAL_SECONDS)
