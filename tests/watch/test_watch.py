@@ -218,7 +218,7 @@ def test_a_line_that_was_restarted_is_left_as_it_is(tmp_path: Path) -> None:
         found = line.looks(watch, 6)
     assert watch.restart is None
     (kept,) = [one for one in found[-1].findings if one.id == "WEDGE.KEPT"]
-    assert "done: nothing (restarted before, and wedged again" in kept.observed
+    assert "done: nothing (restarted before, and failed again" in kept.observed
 
 
 def test_a_changed_site_file_is_not_served_by_a_restart(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tetraspark.line.engine_log import Line
 from tetraspark.line.failure import detail, first_failure
 from tetraspark.line.kv_pool import PoolUsage
 from tetraspark.line.log_tail import LogTail
-from tetraspark.line.run import Run
+from tetraspark.line.run import READY, Run
 
 Verdict = Literal["ready", "starting", "degraded", "wedged", "down", "unknown"]
 SHOWN_CHARACTERS = 200
@@ -133,7 +133,7 @@ def _judge(
         return verdict, *_blame(ranks, failed, lines, states)
     if lost is not None:
         return "unknown", f"all ranks run, and how far their start came is not known: {lost}", None
-    if phase != "ready":
+    if phase != READY:
         return *_starting(recorded, launching), None
     return "ready", "", None
 

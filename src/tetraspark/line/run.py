@@ -24,6 +24,7 @@ PLAN = "plan.json"
 STATE = "state.json"
 LAUNCHER = "launcher"
 LOCK = "lock"
+READY = "ready"
 STOPPED = "stopped"
 UNKNOWN = {"phase": "unknown"}
 

@@ -16,7 +16,7 @@ from tetraspark.line.plan import Plan
 from tetraspark.line.preflight import preflight
 from tetraspark.line.progress import Phase, Progress, Watcher
 from tetraspark.line.readiness import Start, stopped_meanwhile
-from tetraspark.line.run import Run, RunStore
+from tetraspark.line.run import READY, Run, RunStore
 from tetraspark.line.stop import stop, stop_run
 from tetraspark.site.load import LoadedSite
 
@@ -148,7 +148,7 @@ def _watch(
         observe(progress)
     assert start.answer is not None
     _require_planned(plan, run, api.server_info(site.deadlines.canary_seconds))
-    if not run.advance("ready"):
+    if not run.advance(READY):
         raise stopped_meanwhile(run)
     return Served(run.id, plan.url, plan.served_name, start.answer, start.seconds)
 

@@ -17,6 +17,7 @@ LOST_CANARIES = 2
 """So many in a row are no accident."""
 UNSURE = ("frozen", "unreachable")
 """States of a rank that count when two looks in a row have seen them."""
+ALIVE = ("running", *UNSURE)
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,13 @@ def standing(looks: Sequence[Look]) -> Sequence[Look]:
         (at for at in range(len(looks) - 1, 0, -1) if looks[at].lives_after(looks[at - 1])), 0
     )
     return list(itertools.dropwhile(lambda look: not _asked(look), looks[since:]))
+
+
+def ended(history: Sequence[Look]) -> bool:
+    """Tell whether a rank has ended, as the last two looks at this run saw."""
+    looks = [look for look in history[-2:] if look.run == history[-1].run]
+    gone = [{one.rank for one in look.ranks if one.state not in ALIVE} for look in looks]
+    return len(gone) == 2 and bool(gone[0] & gone[1])
 
 
 def stalled(span: Sequence[Look], limits: Limits) -> float:

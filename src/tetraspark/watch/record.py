@@ -166,7 +166,7 @@ def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
     """Return what may be done about a wedge, and why; a second restart may not. Pure."""
     if wanted in RESTARTS and any(act["done"] in RESTARTS for act in acts):
         why = (
-            "restarted before, and wedged again: it is left as it is; `tetraspark serve --replace`"
+            "restarted before, and failed again: it is left as it is; `tetraspark serve --replace`"
         )
         return "nothing", why
     return wanted, f'on_wedge = "{wanted}"'

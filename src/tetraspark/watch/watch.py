@@ -1,4 +1,4 @@
-"""The watch: looks, judges, says, and acts once on a wedge."""
+"""The watch: looks, judges, says, and acts once on a wedge or an outage."""
 
 import os
 import time
@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from tetraspark.errors import RunError, TetrasparkError
 from tetraspark.line.quiet import looking
-from tetraspark.line.run import STOPPED
+from tetraspark.line.run import READY, STOPPED
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.act import act, acted_findings
 from tetraspark.watch.board import Board
 from tetraspark.watch.findings import damaged, findings
-from tetraspark.watch.judge import Judgement, Limits, doubtful, judge
+from tetraspark.watch.judge import Judgement, Limits, doubtful, ended, judge
 from tetraspark.watch.look import Look
 from tetraspark.watch.observation import Finding, Observation
 from tetraspark.watch.record import RESTARTS, Record
@@ -77,7 +77,7 @@ class Watch:
             time.sleep(max(0.0, self._interval - (self._clock() - begun)))
 
     def look(self) -> Observation | None:
-        """Look once, unless a suite is timing the line; act when that shows a wedge."""
+        """Look once, unless a suite is timing the line; act on a wedge, and on ranks that ended."""
         with looking(self._watched.store.root) as may:
             if not may:
                 return None
@@ -85,7 +85,7 @@ class Watch:
         self._looks.append(look)
         found = self._observation(look, judge(list(self._looks), self.limits))
         self._publish(found)
-        if found.state == "wedged":
+        if found.state == "wedged" or self._outage():
             self._act(found)
         return found
 
@@ -143,6 +143,11 @@ class Watch:
         if told != self._told:
             self._told = told
             self._tell(found)
+
+    def _outage(self) -> bool:
+        """Tell whether ranks have ended of a line that should serve: nobody has stopped it."""
+        run = self._watched.observer.run
+        return run is not None and ended(list(self._looks)) and run.read()["phase"] == READY
 
     def _act(self, found: Observation) -> None:
         """Keep the evidence and do what the site says, once a run."""
