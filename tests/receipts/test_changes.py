@@ -116,6 +116,15 @@ def test_what_tetraspark_chose_and_what_the_engine_took() -> None:
     ]
 
 
+def test_a_transport_that_was_left_out_is_a_change() -> None:
+    plan = {**copy.deepcopy(receipt().plan), "transport": "off"}
+    before = receipt(plan={**plan, "transport": "shm"})
+    found = [str(one) for one in changes(before, receipt(plan=plan))]
+    assert found == ["transport (plan): shm -> off"]
+    # A receipt from before plans told it.
+    assert changes(receipt(), receipt(plan=plan)) == []
+
+
 def test_a_site_that_is_no_toml_any_more_does_not_end_the_comparison() -> None:
     before = receipt(site_text='name = "a[hidden]')
     found = changes(before, receipt(nodes=(node(kernel="7.0"),), site_text='name = "a[hidden]'))

@@ -49,7 +49,15 @@ def test_a_damaged_one_is_told_and_hides_no_other(
 def test_one_is_shown(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show(site=site)
     told = capsys.readouterr().out
-    for text in (f"receipt {B}", "102.0 GiB", "GPU.PRESENT", "a rollback to", "'2+2?'", "1 of 1"):
+    for text in (
+        f"receipt {B}",
+        "102.0 GiB",
+        "GPU.PRESENT",
+        "a rollback to",
+        "'2+2?'",
+        "1 of 1",
+        "collectives: ",
+    ):
         assert text in told
     show("20261101", site=site, json=True)
     assert json.loads(capsys.readouterr().out)["nodes"][0]["kernel"] == "6.17.0-1026"

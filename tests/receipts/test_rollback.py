@@ -14,6 +14,7 @@ from tetraspark.fleet.probe import probe_all
 from tetraspark.fleet.runner import Inventory
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.line.api import Answer
+from tetraspark.line.collective_settings import without_transport
 from tetraspark.line.local_plan import local_plan
 from tetraspark.line.run import RunStore
 from tetraspark.line.serve import Served
@@ -21,6 +22,7 @@ from tetraspark.receipts.look import receipt_wanted, served_nodes
 from tetraspark.receipts.receipt import ServeReceipt
 from tetraspark.receipts.rollback import (
     keep_it,
+    left_out,
     recorded_site,
     require_same_plan,
     require_there,
@@ -51,9 +53,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def taken(site: Path) -> ServeReceipt:
+def taken(site: Path, loaded: LoadedSite | None = None) -> ServeReceipt:
     """Take the receipt of a run, as a start would that is ready."""
-    loaded = load_site(site)
+    loaded = loaded or load_site(site)
     run = RunStore("ops").create(local_plan(loaded, INVENTORY))
     served = dataclasses.replace(ANSWER, run=run.id)
     found = probe_all(ThisMachine(), receipt_wanted(loaded))
@@ -109,6 +111,19 @@ def test_a_plan_that_this_tetraspark_makes_otherwise_is_refused(site: Path) -> N
     (problem,) = caught.value.problems
     assert problem.where == f"setting {made.plan['settings'][0]['name']}"
     assert problem.wanted.startswith("absent, as in receipt ")
+
+
+def test_a_start_without_the_transport_is_served_without_it_again(site: Path) -> None:
+    loaded = load_site(site)
+    with_it, without = taken(site), taken(site, without_transport(loaded))
+    assert (with_it.plan["transport"], without.plan["transport"]) == ("shm", "off")
+    assert with_it.site_text == without.site_text
+    for made in (with_it, without):
+        planned = local_plan(again(made), LATER)
+        require_same_plan(made, planned)
+        assert planned.transport == made.plan["transport"]
+    assert left_out(without) and not left_out(with_it)
+    assert keep_it(without, again(without))[-1].startswith("[collectives] transport")
 
 
 def test_a_site_that_is_not_taken_any_more_is_told_of_the_receipt(site: Path) -> None:

@@ -140,6 +140,7 @@ def _print(one: ServeReceipt) -> None:
     for node in one.nodes:
         table.add_row(*map(_plain, (node.node, *_cells(node))))
     out.print(table)
+    out.print(f"collectives: {one.plan.get('transport', 'not told')}", markup=False)
     same = sum(bool(value["same"]) for value in one.effective)
     out.print(f"engine: {same} of {len(one.effective)} values in /server_info as planned")
     if one.tolerated:

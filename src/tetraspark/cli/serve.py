@@ -15,6 +15,7 @@ from tetraspark.cli.plan import print_plan
 from tetraspark.cli.receipt_taker import ReceiptTaker
 from tetraspark.doctor.choice import listed
 from tetraspark.errors import Problem, RunError, UsageError
+from tetraspark.line.collective_settings import without_transport
 from tetraspark.line.fleet_preflight import DESPITE
 from tetraspark.line.fleet_start import FleetStart
 from tetraspark.line.make_plan import make_plan
@@ -43,7 +44,7 @@ def serve(
             help="Start though these checks of the doctor fail: ID or its beginning, with commas.",
         ),
     ] = None,
-    without_transport: Annotated[
+    leave_out: Annotated[
         bool,
         typer.Option("--without-transport", help="Leave all collectives to the engine this time."),
     ] = False,
@@ -52,7 +53,9 @@ def serve(
 ) -> None:
     """Start every rank, wait for the proof that the line serves, and leave it running."""
     with open_line(site) as opened:
-        line = _without_transport(opened) if without_transport else opened
+        line = opened
+        if leave_out:
+            line = replace_fields(opened, loaded=without_transport(opened.loaded))
         start = fleet_start(line, listed(despite or ()))
         if dry_run:
             planned = warned(make_plan(line.loaded, line.launch()))
@@ -63,12 +66,6 @@ def serve(
             print_json(served.as_dict())
         else:
             print_served(served, line.loaded.site.model.canary.prompt, str(site))
-
-
-def _without_transport(line: OpenLine) -> OpenLine:
-    """Return the line with collectives left to the engine, whatever its site says."""
-    site = line.loaded.site.model_copy(update={"collectives": None})
-    return replace_fields(line, loaded=replace_fields(line.loaded, site=site))
 
 
 def _watched_from_now(line: OpenLine, run: str) -> Page:

@@ -1,6 +1,6 @@
 """The variables by which ranks learn of their collectives, each with where its value came from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tetraspark.collectives.flags import UNIT
 from tetraspark.engine.collectives_env import (
@@ -29,6 +29,11 @@ class _Size:
     bytes: int | None
     origin: Origin
     absent: bool = False
+
+
+def without_transport(loaded: LoadedSite) -> LoadedSite:
+    """Return the site with all collectives left to the engine, whatever its file says."""
+    return replace(loaded, site=loaded.site.model_copy(update={"collectives": None}))
 
 
 def collective_settings(

@@ -137,6 +137,9 @@ def _program(before: ServeReceipt, after: ServeReceipt) -> Iterator[Change]:
     for what, (was, now) in told.items():
         if was != now:
             yield Change(what, "tetraspark", was, now)
+    ways = [one.plan.get("transport") for one in (before, after)]
+    if None not in ways and ways[0] != ways[1]:
+        yield Change("transport", "plan", *map(str, ways))
     engines = [str(one.plan.get("engine")) for one in (before, after)]
     if engines[0] != engines[1]:
         yield Change("engine", "plan", *engines)

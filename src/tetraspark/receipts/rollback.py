@@ -10,6 +10,7 @@ from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.command import NodeCommand, NodeRunner
 from tetraspark.fleet.facts import Facts, Wanted
 from tetraspark.fleet.probe import probe_all
+from tetraspark.line.collective_settings import without_transport
 from tetraspark.line.plan import Plan
 from tetraspark.receipts.look import model_folder, model_wanted, nodes_of, read_model
 from tetraspark.receipts.receipt import KeptModel, ServedNode, ServeReceipt
@@ -20,6 +21,7 @@ from tetraspark.site.source import decode_source
 
 IMAGE = "image of the receipt"
 REPOSITORY = "tetraspark-rollback"
+OFF = "off"
 TAG_SECONDS = 30.0
 
 
@@ -50,18 +52,32 @@ def target(store: ReceiptStore, run: str | None, to: str | None) -> ServeReceipt
     return store.read(id)
 
 
+def left_out(receipt: ServeReceipt) -> bool:
+    """Tell whether a start left out the transport that its site's text asks for.
+
+    Raises UsageError for a text that this tetraspark does not take any more.
+    """
+    section = _written(receipt).site.collectives
+    return section is not None and section.transport != OFF == receipt.plan.get("transport")
+
+
+def _written(receipt: ServeReceipt) -> LoadedSite:
+    return load_source(decode_source(Path(receipt.site), receipt.site_text.encode()))
+
+
 def recorded_site(receipt: ServeReceipt, kept: Path) -> LoadedSite:
-    """Return the site of a receipt, at the path and with the hash that it had.
+    """Return the site of a receipt as it was served, at the path and with the hash that it had.
 
     Raises UsageError, of the file `kept`, for a text that this tetraspark does not take any more.
     """
-    path = Path(receipt.site)
     try:
-        loaded = load_source(decode_source(path, receipt.site_text.encode()))
+        loaded = _written(receipt)
     except UsageError as error:
         where = f"{kept}: site_text, once {{}}"
         told = (dataclasses.replace(one, where=where.format(one.where)) for one in error.problems)
         raise UsageError(*told) from error
+    if left_out(receipt):
+        loaded = without_transport(loaded)
     return dataclasses.replace(loaded, sha256=receipt.site_sha256)
 
 
@@ -179,10 +195,15 @@ def _told(model: KeptModel | None) -> str:
 
 
 def keep_it(receipt: ServeReceipt, loaded: LoadedSite) -> list[str]:
-    """Return the commands that make it permanent: the site file, and its tag on each node."""
+    """Return what makes it permanent: the site file, its tag on each node, a left out transport.
+
+    `loaded` is the recorded site.
+    """
     show = f"tetraspark receipts show {receipt.id} --line {receipt.line} --site-text"
     commands = [f"{show} > {shlex.quote(receipt.site)}"]
     if loaded.site.image is not None:
         tag = loaded.site.image.tag
         commands += [f"on {one.node}: docker tag {one.image} {tag}" for one in tags(receipt)]
+    if left_out(receipt):
+        commands.append(f'[collectives] transport = "{OFF}" in {receipt.site}')
     return commands

@@ -18,7 +18,8 @@ class Watch(Section):
 
     enabled: bool = Field(default=True, description="`serve` starts a watch beside the line")
     on_wedge: OnWedge = Field(
-        default="nothing", description="what is done about a wedge or ended ranks, once evidence is kept"
+        default="nothing",
+        description="what is done about a wedge or ended ranks, once evidence is kept",
     )
     interval_seconds: float = Field(
         default=15.0, ge=0.2, le=600, description="between two looks at the line"
