@@ -36,7 +36,7 @@ def read_key() -> str | None:
 
 class KeyGate:
     """ASGI middleware around the engine's own, which lets sockets through without a key and fails
-    on a key that is not ASCII.
+    on a key that is not ASCII. Of two keys it would take one: they are none.
     """
 
     def __init__(self, app: Any, key: str) -> None:
@@ -44,11 +44,12 @@ class KeyGate:
         self._key = key.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Close a socket that opens without the key; answer 401 to a header that is no text."""
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "websocket" and not self._opens(given):
+        """Close a socket that opens without the key; answer 401 to what is no key at all."""
+        headers = scope.get("headers", ())
+        given = [value for name, value in headers if name.lower() == b"authorization"]
+        if scope["type"] == "websocket" and not (len(given) == 1 and self._opens(given[0])):
             await send({"type": "websocket.close", "code": 1008, "reason": "Unauthorized"})
-        elif scope["type"] == "http" and not given.isascii():
+        elif scope["type"] == "http" and not (len(given) < 2 and b"".join(given).isascii()):
             await _unauthorized(send)
         else:
             await self._app(scope, receive, send)

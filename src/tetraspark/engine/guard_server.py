@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from tetraspark.engine.guard_env import GuardSettings, guard_settings
@@ -82,15 +82,19 @@ async def _own_words(request: Any, raw_request: Any) -> dict[str, Any]:
     return {name: body.get(name) for name in (*TOGGLES, "chat_template_kwargs")}
 
 
-def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str:
-    """Clamp what a request asks for in the fields of these names, the first that is set before
-    others; return what the header is to say.
+def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str | None:
+    """Clamp what a request asks for in the fields of these names, the first that is not 0 before
+    others, as the engine reads them; return what the header is to say.
+
+    Nothing, for less than 0: the engine refuses that.
 
     What was not asked for is filled by the scheduler, behind the engine's own check of prompt and
     answer against the context.
     """
-    asked = [value for value in (getattr(request, name) for name in names) if value]
-    cap = cap_of(asked[0] if asked else None, limits)
+    asked = reduce(lambda first, then: first or then, (getattr(request, name) for name in names))
+    if asked is not None and asked < 0:
+        return None
+    cap = cap_of(asked, limits)
     if cap.why == "limit":
         for name in names:
             if getattr(request, name):
@@ -98,10 +102,12 @@ def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> 
     return str(cap)
 
 
-def with_header(response: Any, told: str) -> Any:
-    """Return an answer of the engine as a response that tells the cap in its header."""
+def with_header(response: Any, told: str | None) -> Any:
+    """Return an answer of the engine as a response that tells the cap, if any, in its header."""
     from sglang.srt.utils.json_response import model_json_response
 
+    if told is None:
+        return response
     response = model_json_response(response)
     if hasattr(response, "headers"):
         response.headers[HEADER] = told
