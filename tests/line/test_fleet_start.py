@@ -9,7 +9,7 @@ import pytest
 from tests.doctor.faults import FAULTS
 from tests.doctor.stand import NAMES, site
 from tests.line.spark_nodes import NVRM, Nodes, given_back
-from tetraspark.doctor.baseline import read_baseline
+from tetraspark.doctor.baseline import baseline_path, read_baseline
 from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.meminfo import GIB
 from tetraspark.fleet.rank import RankState
@@ -178,6 +178,8 @@ def test_a_line_that_makes_way_is_no_measure_of_idle_nodes(nodes: Nodes) -> None
 def test_states_that_cannot_be_kept_are_a_warning(nodes: Nodes, tmp_path: Path) -> None:
     told = start(nodes)
     told.start.look(replacing=False)
-    (tmp_path / "state").write_text("in the way")
+    folder = baseline_path(nodes.loaded.site.name).parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("in the way")
     told.start.keep_states()
     assert "cannot be written" in told.warnings[-1].seen

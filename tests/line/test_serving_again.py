@@ -20,13 +20,14 @@ from tests.serving import Command, eventually, files_with
 from tetraspark.fleet.process import labelled
 from tetraspark.receipts.changes import changes
 from tetraspark.receipts.store import ReceiptStore
+from tetraspark.watch.process import WatchProcess
 
 pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
 def again(line: Command, served: Any) -> Iterator[subprocess.CompletedProcess[str]]:
-    """What the page's commands print, after somebody broke the site file."""
+    """What the page's commands print, after somebody changed the site file, and then broke it."""
     text = line.site.read_text()
     line.site.write_text(text.replace(f"max_reduce_bytes = {LIMIT}", "max_reduce_bytes = 8192"))
     yield run_block(line, block_of("good="))
@@ -70,6 +71,25 @@ def test_what_keeps_it_writes_the_recorded_site(
     assert file == str(line.site)
     done = line.run(*words.split()[1:-3], "--site-text")
     assert f"max_reduce_bytes = {LIMIT}" in done.stdout
+
+
+def test_the_line_is_watched_as_its_receipt_recorded_it(
+    line: Command, served: Any, again: subprocess.CompletedProcess[str]
+) -> None:
+    """A watch of the site file as it is now would watch another line, or none."""
+    process = WatchProcess(state(line))
+    argv = Path(f"/proc/{process.pid()}/cmdline").read_text().split("\0")
+    run = line.json("status")["run"]
+    text = line.site.read_text()
+    line.site.write_text("name = [")
+    try:
+        assert argv[argv.index("--receipt") + 1] == run
+        words = ("--line", "served", "--receipt", run)
+        process.start(line.site, state(line) / run / "watch.log", words)
+        told = line.run("watch", "--once", *words, "--json")
+        assert (told.returncode, json.loads(told.stdout)["state"]) == (0, "ready"), told.stderr
+    finally:
+        line.site.write_text(text)
 
 
 def test_survivors_of_a_rank_killed_between_two_requests_name_it(

@@ -51,7 +51,7 @@ def test_the_page_names_every_finding_state_and_act() -> None:
     found = set(re.findall(r'"([A-Z]{4,}\.[A-Z_]+)"', source))
     assert sorted(found) == sorted(rows("Findings"))
     assert set(rows("States")) == {"ready", "degraded", "wedged", "starting", "down"}
-    assert tuple(rows("On a wedge")[1:]) == get_args(OnWedge)
+    assert tuple(rows("On a wedge, and when ranks end")[1:]) == get_args(OnWedge)
 
 
 def test_the_page_gives_the_numbers_of_the_code() -> None:

@@ -25,6 +25,7 @@ from tetraspark.line.serve import Served
 from tetraspark.line.serve import serve as serve_line
 from tetraspark.line.units import WATCHED_BY
 from tetraspark.receipts.look import receipt_wanted
+from tetraspark.receipts.store import ReceiptStore
 from tetraspark.watch.process import WatchProcess
 from tetraspark.watch.record import STARTED_BY_WATCH, Page, Record
 
@@ -68,8 +69,10 @@ def serve(
             print_served(served, line.loaded.site.model.canary.prompt, str(site))
 
 
-def _watched_from_now(line: OpenLine, run: str) -> Page:
+def _watched_from_now(line: OpenLine, run: str, *, by_receipt: bool) -> Page:
     """Start the watch beside the line, unless the site has none or a unit of its own watches.
+
+    `by_receipt`: the site file is not what is served; this start's receipt has that.
 
     Whoever serves by hand has seen what a watch did before, and it may do that again. Returns
     where its page is; a line that serves is not given up for its watch.
@@ -83,7 +86,8 @@ def _watched_from_now(line: OpenLine, run: str) -> Page:
     elif WATCHED_BY not in os.environ:
         try:
             with err.status("starting the watch"):
-                return process.start(line.loaded.path, line.store.root / run / "watch.log")
+                words = ("--line", line.store.root.name, "--receipt", run) if by_receipt else ()
+                return process.start(line.loaded.path, line.store.root / run / "watch.log", words)
         except RunError as error:
             print_problems(error.problems, "warning", "yellow")
     return Page()
@@ -139,7 +143,8 @@ def start_line(
         err.print("interrupted: every rank of this start has been stopped")
         raise typer.Exit(130) from None
     receipt.keep(served)
-    page = _watched_from_now(line, served.run)
+    kept = ReceiptStore(line.store.root).path(served.run).exists()
+    page = _watched_from_now(line, served.run, by_receipt=kept and rollback_of is not None)
     if page.problem is not None:
         err.print(f"[yellow]warning[/]: no status page: {escape(page.problem)}")
     return replace_fields(served, page=page.url)

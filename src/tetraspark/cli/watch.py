@@ -5,16 +5,28 @@ import json as jsonlib
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
+from tetraspark.cli.line import (
+    DEFAULT_SITE,
+    Json,
+    LineName,
+    OpenLine,
+    SitePath,
+    open_line,
+    open_loaded,
+)
+from tetraspark.cli.named_line import store_of
 from tetraspark.cli.number import number
 from tetraspark.cli.output import err, print_json, print_problems
 from tetraspark.cli.watch_view import WatchView, print_observation
-from tetraspark.errors import RunError
+from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.this_machine import ThisMachine
+from tetraspark.receipts.rollback import recorded_site
+from tetraspark.receipts.store import ReceiptStore
 from tetraspark.watch.act import restart
 from tetraspark.watch.board import Board
 from tetraspark.watch.observation import Observation
@@ -32,6 +44,15 @@ LOOPBACK = "127.0.0.1"
 
 def watch(
     site: SitePath = DEFAULT_SITE,
+    line_name: LineName = None,
+    receipt: Annotated[
+        str | None,
+        typer.Option(
+            "--receipt",
+            metavar="RECEIPT",
+            help="By the site that this receipt recorded, as after a rollback.",
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Look once; exit code 1 unless the line is ready.")
     ] = False,
@@ -49,14 +70,32 @@ def watch(
     json: Json = False,
 ) -> None:
     """Watch the line; without a terminal, one JSON line a change of its state."""
-    with open_line(site) as line:
+    with _open(site, line_name, receipt) as line:
         if once:
             _once(line, json)
             return
         how = _watch(line, interval, port, until_stopped, plain=json).restart
         despite = _tolerated(line)
     if how is not None:
-        raise typer.Exit(restart(site, how, despite, os.environ))
+        raise typer.Exit(restart(line.loaded.path, how, despite, os.environ))
+
+
+@contextlib.contextmanager
+def _open(site: Path, name: str | None, receipt: str | None) -> Iterator[OpenLine]:
+    """Open the line of a site file, or of what a receipt recorded of it."""
+    if receipt is None:
+        if name is not None:
+            wanted = "--receipt beside it, or --site alone: a watch needs a site"
+            raise UsageError(
+                Problem("--line", f"--line {name}", wanted, "tetraspark receipts list")
+            )
+        with open_line(site) as line:
+            yield line
+        return
+    store = ReceiptStore(store_of(site, name).root)
+    found = store.read(store.find(receipt))
+    with open_loaded(recorded_site(found, store.path(found.id))) as line:
+        yield line
 
 
 def _tolerated(line: OpenLine) -> list[str]:

@@ -38,6 +38,8 @@ OWNED_FLAGS: Mapping[str, str] = {
 }
 """Flag of sglang 0.5.23 -> the site key that sets it."""
 
+READS_MORE = "--config"
+"""A YAML file of further flags (`server_args.prepare_server_args`, 0.5.23)."""
 _SHORTEST = 4
 _LIST = "a list with one word an element"
 
@@ -91,6 +93,9 @@ def _word_finding(path: KeyPath, word: str) -> Finding | None:
         return None
     flag = word.split("=", 1)[0].split(" ", 1)[0]
     key = owner(flag)
+    if flag == READS_MORE:
+        wanted = "every flag in the site file: the plan would tell nothing of what that file says"
+        return Finding(path, f"flag `{flag}`, which reads more flags", wanted, "write them here")
     if names_secret(flag):
         wanted = "no secret among arguments: they show in `ps`, logs and plans"
         fix = "remove it and its value, and name a file of mode 0600 in `api.key_file`"

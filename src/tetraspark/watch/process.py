@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tetraspark.errors import Problem, RunError
@@ -80,9 +80,10 @@ class WatchProcess:
                 time.sleep(0.05)
         return True
 
-    def start(self, site: Path, log: Path) -> Page:
+    def start(self, site: Path, log: Path, words: Sequence[str] = ()) -> Page:
         """Start a watch in the background, in the place of one that is at work.
 
+        `words` are further ones of its command.
         Returns where its page is. Raises RunError when it has not come up in time.
         """
         self.end()
@@ -90,7 +91,7 @@ class WatchProcess:
         record.hide_page()
         with log.open("ab") as file:
             subprocess.run(
-                ["setsid", "--fork", *command("watch", site, "--until-stopped")],
+                ["setsid", "--fork", *command("watch", site, "--until-stopped", *words)],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
