@@ -17,6 +17,7 @@ from tests.fuzz.adapters import (
     raw,
     server_info,
     stacks,
+    status_request,
     stream,
     template,
 )
@@ -173,6 +174,7 @@ PARSERS = (
     _of("sizes", lambda text: parse_size(text, "--sizes"), "64KiB", "2M", error=True),
     _of("code of an answer", code_of, "```python\nprint(1)\n```\n"),
     _of("numbers of an answer", numbers, "1,234.5 and -7 or 3/4"),
+    _of("status request", status_request, *seeds.REQUESTS),
     _of("redaction", Redactor(("sk-secret",)).clean, "API_KEY=sk-secret --token x 'a': \"b\""),
     _of("JSON of an answer", json_of, '```json\n{"a": 1}\n```', error=True),
 )

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from tetraspark.errors import RunError
 from tetraspark.watch.board import Board
-from tetraspark.watch.http_handler import Handler, drain
+from tetraspark.watch.http_handler import Handler
 from tetraspark.watch.http_health import health_of
 from tetraspark.watch.http_place import is_loopback, not_listening, refuse_place
 from tetraspark.watch.metrics import registry
@@ -127,3 +127,17 @@ def serve_page(
         return Server(board, host, port, stale_after)
     except OSError as error:
         raise RunError(not_listening(host, port, error)) from error
+
+
+def drain(connection: socket.socket, seconds: float, limit: int) -> None:
+    """Read and forget what a client sends until it ends, for so long and so many bytes at most.
+
+    Raises OSError of the socket.
+    """
+    deadline = time.monotonic() + seconds
+    while limit > 0 and (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
+        more = connection.recv(min(limit, 65536))
+        if not more:
+            return
+        limit -= len(more)
