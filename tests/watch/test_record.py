@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tetraspark.errors import Problem
 from tetraspark.site.watch import OnWedge
-from tetraspark.watch.record import KEPT_ACTS, Act, Record, choose
+from tetraspark.watch.record import KEPT_ACTS, Act, Page, Record, choose
 
 
 def act(run: str, done: OnWedge) -> Act:
@@ -44,3 +45,21 @@ def test_a_damaged_record_is_an_empty_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "watch-acts.json").write_text(text)
     (tmp_path / "watch.json").write_text(text)
     assert Record(tmp_path).acts() == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [Page(), Page("http://127.0.0.1:9400/"), Page(problem=Problem("page", "taken", "free", "ss"))],
+)
+def test_where_the_page_is_or_why_there_is_none_is_kept_whole(tmp_path: Path, page: Page) -> None:
+    assert Record(tmp_path).page() is None
+    Record(tmp_path).show(page)
+    assert Record(tmp_path).page() == page
+    Record(tmp_path).hide_page()
+    assert Record(tmp_path).page() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"problem": {"odd": 1}}', '{"problem": "x"}'])
+def test_a_page_that_cannot_be_read_is_not_known(tmp_path: Path, text: str) -> None:
+    (tmp_path / "watch-page.json").write_text(text)
+    assert Record(tmp_path).page() is None

@@ -75,7 +75,7 @@ def _watched_from_now(line: OpenLine, run: str) -> Page:
     """Start the watch beside the line, unless the site has none or a unit of its own watches.
 
     Whoever serves by hand has seen what a watch did before, and it may do that again. Returns
-    where its page is; a line that serves is not given up for its watch.
+    where its page is or why there is none; a line that serves is not given up for its watch.
     """
     if STARTED_BY_WATCH not in os.environ:
         Record(line.store.root).served_by_hand()
@@ -87,8 +87,19 @@ def _watched_from_now(line: OpenLine, run: str) -> Page:
             with err.status("starting the watch"):
                 return process.start(line.loaded.path, line.store.root / run / "watch.log")
         except RunError as error:
-            print_problems(error.problems, "warning", "yellow")
+            return Page(problem=error.problems[0])
     return Page()
+
+
+def with_watch(line: OpenLine, served: Served) -> Served:
+    """Start the watch beside a line that serves; return it with its page, or with why it has none.
+
+    That is a warning too.
+    """
+    page = _watched_from_now(line, served.run)
+    if page.problem is not None:
+        _warn(page.problem)
+    return replace_fields(served, page=page.url, page_problem=page.problem)
 
 
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
@@ -141,10 +152,7 @@ def start_line(
         err.print("interrupted: every rank of this start has been stopped")
         raise typer.Exit(130) from None
     receipt.keep(served)
-    page = _watched_from_now(line, served.run)
-    if page.problem is not None:
-        err.print(f"[yellow]warning[/]: no status page: {escape(page.problem)}")
-    return replace_fields(served, page=page.url)
+    return with_watch(line, served)
 
 
 def _observer(spinner: Spinner) -> Callable[[Progress], None]:

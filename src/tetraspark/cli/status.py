@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tetraspark.cli.line import DEFAULT_SITE, Json, OpenLine, SitePath, open_line
 from tetraspark.cli.output import out, print_json, print_problems, shown
-from tetraspark.errors import UsageError
+from tetraspark.errors import Problem, UsageError
 from tetraspark.line.ranks import RankStatus
 from tetraspark.line.status import Status, read_status
 from tetraspark.watch.told import told_of
@@ -52,25 +52,22 @@ def status(
 
 def watch_line(said: dict[str, Any]) -> str:
     """Say whether somebody watches the line, what they last said, and what they have done."""
+    page = said["page"] or {}
     if said["pid"] is None:
         text = "watch: none"
     else:
         text = f"watch: process {said['pid']}"
         text += ", quiet while a suite measures" if said["quiet"] else ""
-        text += _page(said["page"] or {})
+        text += f", page {page['url']}" if page.get("url") else ""
     if said["state"] is not None:
         ago = max(0.0, time.time() - said["at"])
         text += f"; said {said['state']} {ago:.0f} s ago: {said['reason']}"
+    if page.get("problem"):
+        text += f"\nno page: {Problem(**page['problem'])}"
     for one in said["acts"]:
         text += f"\nwatch, run {one['run']}: {one['reason']}; done: {one['done']}, {one['why']}"
         text += f"; evidence: {one['folder']}"
     return shown(text)
-
-
-def _page(page: dict[str, Any]) -> str:
-    if page.get("url"):
-        return f", page {page['url']}"
-    return f", no page: {page['problem']}" if page.get("problem") else ""
 
 
 def _key(line: OpenLine) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tetraspark.errors import Problem
 from tetraspark.fleet.run_files import write_atomically
 from tetraspark.site.watch import OnWedge
 from tetraspark.watch.observation import Observation
@@ -41,7 +42,7 @@ class Page:
     """Where a watch serves its page, or why it serves none; neither, where none was asked for."""
 
     url: str | None = None
-    problem: str | None = None
+    problem: Problem | None = None
 
 
 class Record:
@@ -68,8 +69,12 @@ class Record:
 
     def page(self) -> Page | None:
         """Return where the last watch served its page; None before it has come that far."""
-        found = _read(self._page)
-        return None if found is None else Page(found.get("url"), found.get("problem"))
+        found = _read(self._page) or {}
+        try:
+            problem = found["problem"]
+            return Page(found["url"], None if problem is None else Problem(**problem))
+        except (KeyError, TypeError):
+            return None
 
     def hide_page(self) -> None:
         """Forget where a watch that has ended served its page."""
