@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -88,14 +89,42 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_a_key_is_read_whatever_the_mode_of_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text(f"{KEY}\n")
-    file.chmod(0o644)
-    assert known_secrets(file, {}) == (KEY,)
-    assert known_secrets(tmp_path / "none", {}) == ()
-    assert known_secrets(None, {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"}) == (
-        "abcdef",
-    )
+    site = write_site(tmp_path, "keyed", {"port = 30000": 'port = 0\nkey_file = "key"'})
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    (tmp_path / "key").chmod(0o644)
+    redactor = redactor_of(load_site(site), {})
+    assert redactor.clean(f"said {KEY} aloud") == f"said {HIDDEN} aloud"
+    assert redactor.unread is None
+
+
+def test_a_key_that_cannot_be_read_is_told_by_the_same_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is there at one look and gone at the next would be neither known nor told."""
+    site = write_site(tmp_path, "keyed", {"port = 30000": 'port = 0\nkey_file = "key"'})
+    (tmp_path / "key").mkdir()
+    opened = []
+    monkeypatch.setattr(Path, "open", _counted(Path.open, opened))
+    redactor = redactor_of(load_site(site), {"HF_TOKEN": "abcdef"})
+    assert [path for path in opened if path.name == "key"] == [tmp_path / "key"]
+    assert redactor.clean("x abcdef") == f"x {HIDDEN}", "what is known is taken out all the same"
+    assert redactor.unread is not None
+    assert redactor.unread.name == str(tmp_path / "key")
+    assert redactor.unread.why.startswith("Is a directory, so a key that a text repeats")
+
+
+def _counted(open_: Any, opened: list[Path]) -> Any:
+    def count(path: Path, *args: Any, **words: Any) -> Any:
+        opened.append(path)
+        return open_(path, *args, **words)
+
+    return count
+
+
+def test_secrets_of_the_environment_are_known_by_their_names() -> None:
+    assert known_secrets(f"{KEY}\n", {}) == (KEY,)
+    found = known_secrets("", {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"})
+    assert found == ("abcdef",)
 
 
 def test_a_very_short_key_is_taken_out_too() -> None:

@@ -1,12 +1,13 @@
 """What a watch keeps on disk, and how that limits what the next one may do."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tetraspark.errors import Problem
 from tetraspark.site.watch import OnWedge
-from tetraspark.watch.record import KEPT_ACTS, Act, Page, Record, choose
+from tetraspark.watch.record import KEPT_ACTS, RESTARTS, Act, Page, Record, choose
 
 
 def act(run: str, done: OnWedge) -> Act:
@@ -16,9 +17,9 @@ def act(run: str, done: OnWedge) -> Act:
 @pytest.mark.parametrize("wanted", ["restart-once", "restart-without-transport"])
 @pytest.mark.parametrize("before", ["restart-once", "restart-without-transport"])
 def test_a_second_restart_is_never_chosen(tmp_path: Path, wanted: OnWedge, before: OnWedge) -> None:
-    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+    assert choose(wanted, Record(tmp_path).acts(), changed=False)[0] == wanted
     Record(tmp_path).add(act("first", before))
-    done, why = choose(wanted, Record(tmp_path).acts())
+    done, why = choose(wanted, Record(tmp_path).acts(), changed=False)
     assert done == "nothing"
     assert "restarted before" in why
 
@@ -26,7 +27,19 @@ def test_a_second_restart_is_never_chosen(tmp_path: Path, wanted: OnWedge, befor
 @pytest.mark.parametrize("wanted", ["nothing", "stop"])
 def test_what_starts_nothing_may_be_done_again(tmp_path: Path, wanted: OnWedge) -> None:
     Record(tmp_path).add(act("first", "restart-once"))
-    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+    assert choose(wanted, Record(tmp_path).acts(), changed=False)[0] == wanted
+
+
+@pytest.mark.parametrize("wanted", get_args(OnWedge))
+def test_a_changed_site_stops_restarts_alone(wanted: OnWedge) -> None:
+    done, why = choose(wanted, [], changed=True)
+    if wanted in RESTARTS:
+        assert (done, why.partition(",")[0]) == (
+            "nothing",
+            "the site file is not what this run was served from",
+        )
+    else:
+        assert (done, why) == (wanted, f'on_wedge = "{wanted}"')
 
 
 def test_serving_by_hand_puts_acts_aside_and_forgets_none_soon(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def watch_line(said: dict[str, Any]) -> str:
     for one in said["acts"]:
         text += f"\nwatch, run {one['run']}: {one['reason']}; done: {one['done']}, {one['why']}"
         text += f"; evidence: {one['folder']}"
+        if one.get("unread"):
+            text += f"; key not known: {one['unread']['name']}: {one['unread']['why']}"
     return shown(text)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tetraspark.bundle.source import Missing
 from tetraspark.errors import Problem
 from tetraspark.fleet.run_files import write_atomically
 from tetraspark.site.watch import OnWedge
@@ -16,6 +17,10 @@ from tetraspark.watch.observation import Observation
 
 KEPT_ACTS = 50
 RESTARTS = ("restart-once", "restart-without-transport")
+CHANGED = (
+    "the site file is not what this run was served from, so a restart would serve another line: "
+    "`tetraspark serve --replace` serves the file, `tetraspark rollback` what was good before"
+)
 STARTED_BY_WATCH = "TETRASPARK_STARTED_BY_WATCH"
 """Variable of a `serve` that a watch has begun."""
 
@@ -24,7 +29,8 @@ STARTED_BY_WATCH = "TETRASPARK_STARTED_BY_WATCH"
 class Act:
     """One wedge and what was done about it: `at` in Unix seconds, the evidence in `folder`.
 
-    `places` has, for each rank, where its scheduler stood.
+    `places` has, for each rank, where its scheduler stood; `unread` is a key file that could not
+    be read, so that its key was not taken out of the evidence.
     """
 
     at: float
@@ -35,6 +41,7 @@ class Act:
     why: str
     folder: str
     places: dict[str, str]
+    unread: Missing | None = None
 
 
 @dataclass(frozen=True)
@@ -98,13 +105,18 @@ class Record:
             write_atomically(self._acts, {"acts": [], "earlier": earlier[-KEPT_ACTS:]})
 
 
-def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
-    """Return what may be done about a wedge, and why; a second restart may not. Pure."""
+def choose(wanted: OnWedge, acts: list[dict[str, Any]], changed: bool) -> tuple[OnWedge, str]:
+    """Return what may be done about a wedge, and why. Pure.
+
+    A second restart may not, nor one that would serve a site file that was `changed`.
+    """
     if wanted in RESTARTS and any(act["done"] in RESTARTS for act in acts):
         why = (
             "restarted before, and wedged again: it is left as it is; `tetraspark serve --replace`"
         )
         return "nothing", why
+    if wanted in RESTARTS and changed:
+        return "nothing", CHANGED
     return wanted, f'on_wedge = "{wanted}"'
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tetraspark.errors import TetrasparkError
 from tetraspark.line.quiet import looking
 from tetraspark.site.watch import OnWedge
-from tetraspark.watch.act import act, acted_findings
+from tetraspark.watch.act import act, acted_findings, key_findings
 from tetraspark.watch.board import Board
 from tetraspark.watch.findings import findings
 from tetraspark.watch.judge import Judgement, Limits, doubtful, judge
@@ -97,7 +97,8 @@ class Watch:
             self._rates.append((now, rate))
         site = self._watched.loaded.site
         shown = findings(list(self._looks)[-2:], site.startup, site.kind == "fleet")
-        shown += acted_findings(self._record.acts(), look.run) + self._faults
+        acts = self._record.acts()
+        shown += acted_findings(acts, look.run) + key_findings(acts, look.run) + self._faults
         canaries = (one.canary for one in reversed(self._looks) if one.canary is not None)
         return Observation(
             line=site.name,
