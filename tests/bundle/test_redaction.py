@@ -103,7 +103,7 @@ def test_a_key_that_cannot_be_read_is_told_by_the_same_look(
     """A file that is there at one look and gone at the next would be neither known nor told."""
     site = write_site(tmp_path, "keyed", {"port = 30000": 'port = 0\nkey_file = "key"'})
     (tmp_path / "key").mkdir()
-    opened = []
+    opened: list[Path] = []
     monkeypatch.setattr(Path, "open", _counted(Path.open, opened))
     redactor = redactor_of(load_site(site), {"HF_TOKEN": "abcdef"})
     assert [path for path in opened if path.name == "key"] == [tmp_path / "key"]
