@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serving import write_site
-from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of, unread_key
+from tetraspark.bundle.redaction import HIDDEN, Redactor, known_secrets, redactor_of
 from tetraspark.site.key_file import CREDENTIAL
 from tetraspark.site.load import load_site
 
@@ -88,21 +88,36 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_a_key_is_read_whatever_the_mode_of_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text(f"{KEY}\n")
-    file.chmod(0o644)
-    assert known_secrets(file, {}) == (KEY,)
-    assert known_secrets(tmp_path / "none", {}) == ()
-    assert known_secrets(None, {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"}) == (
-        "abcdef",
+    site = write_site(tmp_path, "keyed", {"port = 30000": 'port = 0\nkey_file = "key"'})
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    (tmp_path / "key").chmod(0o644)
+    redactor = redactor_of(load_site(site), {})
+    assert redactor.clean(f"said {KEY} aloud") == f"said {HIDDEN} aloud"
+    assert redactor.unread is None
+
+
+def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    site = write_site(tmp_path, "keyed", {"port = 30000": 'port = 0\nkey_file = "key"'})
+    (tmp_path / "key").mkdir()
+    redactor = redactor_of(load_site(site), {"HF_TOKEN": "abcdef"})
+    assert redactor.clean("x abcdef") == f"x {HIDDEN}", "what is known is taken out all the same"
+    assert redactor.unread is not None
+    assert redactor.unread.name == str(tmp_path / "key")
+    assert redactor.unread.why.endswith(
+        ", so a key that a text repeats is not known: look before you send"
     )
+
+
+def test_secrets_of_the_environment_are_known_by_their_names() -> None:
+    assert known_secrets(f"{KEY}\n", {}) == (KEY,)
+    found = known_secrets("", {"HF_TOKEN": "abcdef", "PATH": "/bin", "MY_SECRET": "ab"})
+    assert found == ("abcdef",)
 
 
 def test_a_key_file_that_never_ends_is_told_and_not_read(tmp_path: Path) -> None:
     loaded = load_site(write_site(tmp_path, "k", {"port = 30000": 'port = 0\nkey_file = "key"'}))
     (tmp_path / "key").symlink_to("/dev/zero")
-    assert known_secrets(tmp_path / "key", {}) == ()
-    missing = unread_key(loaded)
+    missing = redactor_of(loaded, {}).unread
     assert missing is not None and missing.why.startswith("a device or socket, so a key that")
 
 

@@ -1,6 +1,9 @@
 """How a text reaches the parsers that take more than a text."""
 
+import atexit
 import json
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -9,6 +12,7 @@ from typing import Any
 import httpx
 
 from tests.fuzz import seeds
+from tests.watch import status_client, status_lines
 from tetraspark.doctor.burn import read_burn
 from tetraspark.fabric.inventory import read_fabric
 from tetraspark.fleet.command import Result
@@ -34,6 +38,8 @@ from tetraspark.measure.reader import Reader
 from tetraspark.ring.perftest import read_perftest
 from tetraspark.site.load import load_site
 from tetraspark.watch.act import acted_findings
+from tetraspark.watch.board import Board
+from tetraspark.watch.http import Server, serve_page
 from tetraspark.watch.record import Said, StoredActs, choose
 from tetraspark.watch.samples import rank_sample, root_of
 from tetraspark.watch.stacks import Stack
@@ -133,6 +139,34 @@ def server_info(text: str) -> object:
     return differences(_plan(), read_effective(_plan(), info)) if isinstance(info, dict) else None
 
 
+def status_request(text: str) -> str:
+    """Ask the status page with a text as the head of the request; a fault of its own is an error.
+
+    An answer that is no content is a sentence that says so.
+    """
+    answer = status_client.raw(_status_server(), raw(text) + b"\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    code = status_client.status(head)
+    assert code in ANSWERS, answer
+    if code not in (200, 503) and body:
+        assert re.fullmatch(rb"%d [^\n]+\n" % code, body), answer
+        assert b"\nContent-Type: text/plain" in head, answer
+    return body.decode()
+
+
+ANSWERS = (200, 400, 404, 405, 413, 421, 431, 503, 505)
+"""Every status that the page has for a request; 500 is none of them."""
+
+
+@cache
+def _status_server() -> Server:
+    board = Board()
+    board.post(status_lines.degraded(time.time()))
+    server = serve_page(board, status_client.LOOPBACK, 0)
+    atexit.register(server.close)
+    return server
+
+
 @cache
 def _plan() -> Plan:
     return fleet_plan(load_site(SITE))
@@ -174,7 +208,7 @@ def stored_progress(text: str) -> object:
 def stored_acts(text: str) -> object:
     """Read what watches have done."""
     acts = parse_record(raw(text), StoredActs)["acts"]
-    return acted_findings(acts, "20260101-000000-000000"), choose("restart-once", acts)
+    return acted_findings(acts, "20260101-000000-000000"), choose("restart-once", acts, False)
 
 
 def stored_words(text: str) -> float:

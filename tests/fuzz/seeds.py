@@ -166,6 +166,14 @@ STACKS = (
     'Current thread 0x7f (most recent call first):\n  File "/a/run.py", line 12 in step\n',
     "Thread 7 (active): main\n    step (a/run.py:12)\n    main (a/run.py:40)\n",
 )
+REQUESTS = (
+    "GET /metrics HTTP/1.1\r\nHost: localhost:9400\r\nAccept: application/openmetrics-text;"
+    "version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain; version=1.0.0; escaping=dots",
+    "GET http://[::1]:9400/state.json?page HTTP/1.1\r\nHost: [::1]:9400\r\nContent-Length: 0",
+    "HEAD / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nExpect: 100-continue",
+    "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=a",
+)
 SERVER_INFO = json.dumps(
     {
         "tp_size": 4, "ep_size": 4, "max_total_tokens": 8192, "page_size": 64,

@@ -13,7 +13,11 @@ import pytest
 
 from tests.serving import COMMAND, eventually
 from tests.watch.stood_in import NAME, StoodIn
+from tetraspark.cli.line import open_line
+from tetraspark.cli.serve import with_watch
 from tetraspark.errors import RunError
+from tetraspark.line.api import Answer
+from tetraspark.line.serve import Served
 from tetraspark.watch.process import WatchProcess
 from tetraspark.watch.record import Page
 from tetraspark.watch.told import told_of
@@ -87,11 +91,56 @@ def test_a_port_of_the_site_that_is_taken_is_told_and_the_line_is_watched(
         page = process.start(line.site, tmp_path / "watch.log")
         line.site.write_text(free)
         assert page.url is None and page.problem is not None
-        assert f"127.0.0.1:{port}" in page.problem
-        assert f"no page: {page.problem}" in tetraspark(line, "status").stdout
+        assert page.problem.where == f"status page at 127.0.0.1:{port}"
+        assert f"in use by pid {os.getpid()} (" in page.problem.seen
+        assert f"watch.port = 0 in {line.site} takes a free one" in page.problem.fix
+        assert f"\nno page: {page.problem}\n" in tetraspark(line, "status").stdout
+        told = json.loads(tetraspark(line, "status", "--json").stdout)["watch"]["page"]
+        assert told == {"url": None, "problem": page.problem.as_dict()}
         assert eventually(lambda: told_of(line.store.root)["state"] == "ready", 60)
     process.end()
     assert told_of(line.store.root)["page"] is None
+
+
+@pytest.mark.usefixtures("env")
+def test_serve_warns_of_a_page_that_there_is_not(
+    line: StoodIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = line.store.latest()
+    assert run is not None
+    served = Served(run.id, "http://x/v1", "tiny", Answer("42", "stop", 3, 3), {})
+    free = line.site.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line.site.write_text(free.replace("\nport = 0\n", f"\nport = {port}\n"))
+        with open_line(line.site) as opened:
+            told = with_watch(opened, served)
+    line.site.write_text(free)
+    assert WatchProcess(line.store.root).end(), "the line is watched all the same"
+    assert told.page is None and told.page_problem is not None
+    assert told.as_dict()["page_problem"] == told.page_problem.as_dict()
+    warned = capsys.readouterr().err
+    assert f"warning: status page at 127.0.0.1:{port}\n" in warned
+    for text in (told.page_problem.seen, told.page_problem.wanted, told.page_problem.fix):
+        assert text in warned
+    with open_line(line.site) as opened:
+        told = with_watch(opened, served)
+    assert told.page is not None and told.page_problem is None
+    assert WatchProcess(line.store.root).end()
+
+
+@pytest.mark.usefixtures("env")
+def test_serve_tells_a_watch_that_does_not_come_up(
+    line: StoodIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = line.store.latest()
+    assert run is not None
+    monkeypatch.setattr("tetraspark.watch.process.START_SECONDS", 0.0)
+    with open_line(line.site) as opened:
+        told = with_watch(opened, Served(run.id, "", "tiny", Answer("42", "stop", 3, 3), {}))
+    WatchProcess(line.store.root).end()
+    assert told.page_problem is not None and "has not come up" in told.page_problem.seen
+    assert capsys.readouterr().err.count("has not come up") == 1
 
 
 @pytest.mark.usefixtures("env")

@@ -1,12 +1,13 @@
 """What a watch keeps on disk, and how that limits what the next one may do."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from tetraspark.errors import RunError
+from tetraspark.errors import Problem, RunError
 from tetraspark.site.watch import OnWedge
-from tetraspark.watch.record import KEPT_ACTS, Act, Record, choose
+from tetraspark.watch.record import KEPT_ACTS, RESTARTS, Act, Page, Record, choose
 from tetraspark.watch.told import told_of
 
 
@@ -17,9 +18,9 @@ def act(run: str, done: OnWedge) -> Act:
 @pytest.mark.parametrize("wanted", ["restart-once", "restart-without-transport"])
 @pytest.mark.parametrize("before", ["restart-once", "restart-without-transport"])
 def test_a_second_restart_is_never_chosen(tmp_path: Path, wanted: OnWedge, before: OnWedge) -> None:
-    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+    assert choose(wanted, Record(tmp_path).acts(), changed=False)[0] == wanted
     Record(tmp_path).add(act("first", before))
-    done, why = choose(wanted, Record(tmp_path).acts())
+    done, why = choose(wanted, Record(tmp_path).acts(), changed=False)
     assert done == "nothing"
     assert "restarted before" in why
 
@@ -27,7 +28,19 @@ def test_a_second_restart_is_never_chosen(tmp_path: Path, wanted: OnWedge, befor
 @pytest.mark.parametrize("wanted", ["nothing", "stop"])
 def test_what_starts_nothing_may_be_done_again(tmp_path: Path, wanted: OnWedge) -> None:
     Record(tmp_path).add(act("first", "restart-once"))
-    assert choose(wanted, Record(tmp_path).acts())[0] == wanted
+    assert choose(wanted, Record(tmp_path).acts(), changed=False)[0] == wanted
+
+
+@pytest.mark.parametrize("wanted", get_args(OnWedge))
+def test_a_changed_site_stops_restarts_alone(wanted: OnWedge) -> None:
+    done, why = choose(wanted, [], changed=True)
+    if wanted in RESTARTS:
+        assert (done, why.partition(",")[0]) == (
+            "nothing",
+            "the site file is not what this run was served from",
+        )
+    else:
+        assert (done, why) == (wanted, f'on_wedge = "{wanted}"')
 
 
 def test_serving_by_hand_puts_acts_aside_and_forgets_none_soon(tmp_path: Path) -> None:
@@ -66,3 +79,22 @@ def test_a_damaged_word_of_a_watch_is_told_and_written_anew(tmp_path: Path) -> N
     told = told_of(tmp_path)
     assert (told["state"], told["pid"]) == (None, None)
     assert [one["where"] for one in told["damaged"]] == [str(tmp_path / "watch.json")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [Page(), Page("http://127.0.0.1:9400/"), Page(problem=Problem("page", "taken", "free", "ss"))],
+)
+def test_where_the_page_is_or_why_there_is_none_is_kept_whole(tmp_path: Path, page: Page) -> None:
+    assert Record(tmp_path).page() is None
+    Record(tmp_path).show(page)
+    assert Record(tmp_path).page() == page
+    Record(tmp_path).hide_page()
+    assert Record(tmp_path).page() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"problem": {"odd": 1}}', '{"problem": "x"}'])
+def test_a_page_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "watch-page.json").write_text(text)
+    with pytest.raises(RunError, match=r"watch-page\.json: damaged: "):
+        Record(tmp_path).page()

@@ -62,6 +62,53 @@ def test_what_is_no_small_get_is_refused(unseen: Server, request_: bytes, code: 
     assert get(unseen, "/healthz").status_code == 503
 
 
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (b"\r\n", b"first line"),
+        (b"\r\n" + REQUEST, b"first line"),
+        (b"GET /\r\n", b"first line"),
+        (b"GET / HTTP/0.9\r\nHost: localhost\r\n", b"first line"),
+        (b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n", b"'http://[/'"),
+        (b"GET / HTTP/1.1\r\nbad\r\nHost: localhost\r\n", b"'bad'"),
+        (b"GET / HTTP/1.1\r\n: x\r\nHost: localhost\r\n", b"': x'"),
+        (b"GET / HTTP/1.1\r\nHost : localhost\r\n", b"'Host : localhost'"),
+        (REQUEST + b" folded: x\r\n", b"' folded: x'"),
+        (REQUEST + b"a: b\rc: d\r\n", b"a: b"),
+        (REQUEST + b"a\0: b\r\n", b"a"),
+        (REQUEST + b"\xff\xfe\r\n", b"'\\xff\\xfe'"),
+        (REQUEST + b"Host: localhost\r\n", b"one Host"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_in_a_sentence(
+    unseen: Server, caplog: pytest.LogCaptureFixture, request_: bytes, words: bytes
+) -> None:
+    answer = raw(unseen, request_ + b"\r\n")
+    assert status(answer) == 400
+    assert words in answer.partition(b"\r\n\r\n")[2]
+    assert b"text/plain" in answer and not caplog.records
+
+
+def test_a_body_behind_a_body_of_none_is_refused(unseen: Server) -> None:
+    lengths = b"Content-Length: 0\r\nContent-Length: 5\r\n\r\nhello"
+    assert status(raw(unseen, REQUEST + lengths)) == 413
+
+
+@pytest.mark.parametrize("version", ["x", "1e999", "", "1" * 5000, "=", "v1.0.0", "\xff"])
+@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain", "*/*"])
+def test_an_odd_accept_gets_the_plain_metrics(
+    unseen: Server, caplog: pytest.LogCaptureFixture, kind: str, version: str
+) -> None:
+    accept = f"Accept: {kind}; version={version}".encode("latin-1")
+    answer = raw(unseen, REQUEST.replace(b" / ", b" /metrics ") + accept + b"\r\n\r\n")
+    assert status(answer) == 200 and not caplog.records
+    assert not version or b"text/plain; version=0.0.4" in answer
+    assert b"tetraspark_observed" in answer
+
+
 def test_a_slow_client_is_ended_and_holds_nobody_up(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

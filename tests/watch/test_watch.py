@@ -1,20 +1,25 @@
 """A watch on a line of two ranks with a stand-in engine: what it sees, keeps and does."""
 
+import io
 import json
 import signal
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.watch.stood_in import METRICS, StoodIn
+from tetraspark.cli.status import watch_line
 from tetraspark.fleet.process import labelled
 from tetraspark.line.quiet import is_quiet, measuring
+from tetraspark.watch.board import Board
 from tetraspark.watch.observation import Observation
 from tetraspark.watch.record import Act, Record
 from tetraspark.watch.told import told_of
+from tetraspark.watch.watch import Watch
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +119,29 @@ def test_a_wedge_is_kept_once_with_everything(line: StoodIn) -> None:
     assert len(list(folder.parent.glob("wedge-*"))) == 1
     assert [one.state for one in said] == ["ready", "degraded", "wedged"]
     assert said[-1].rank == 1, "rank 0 waits in a collective, rank 1 is not there"
+
+
+def test_evidence_without_the_key_known_says_so(line: StoodIn) -> None:
+    """The key file was there when the watch began; a key that a log repeats is not taken out."""
+    watched, gone = line.watched(), line.folder / "gone.key"
+    site = watched.loaded.site
+    site = site.model_copy(update={"api": site.api.model_copy(update={"key_file": str(gone)})})
+    watched = replace(watched, loaded=replace(watched.loaded, site=site))
+    watch = Watch(watched, Board(), lambda found: None, 10.0, line.clock, line.wall)
+    line.looks(watch, 1)
+    line.wedge()
+    line.clock.now += 60
+    found = line.looks(watch, 9)[-1]
+    (act,) = Record(line.store.root).acts()
+    assert act["unread"]["name"] == str(gone)
+    (told,) = [one for one in found.findings if one.id == "WEDGE.KEY"]
+    assert told.where == str(gone) and "a key that a text repeats is not known" in told.observed
+    assert act["folder"] in told.fix
+    with tarfile.open(Path(act["folder"]) / "support-bundle.tar.gz") as bundle:
+        (name,) = [name for name in bundle.getnames() if name.endswith("/index.json")]
+        index = json.load(bundle.extractfile(name) or io.BytesIO())
+    assert str(gone) in {one["name"] for one in index["missing"]}
+    assert f"key not known: {gone}: " in watch_line(told_of(line.store.root))
 
 
 def test_a_clock_that_is_set_changes_no_state(line: StoodIn) -> None:

@@ -64,8 +64,10 @@ def pack(
 ) -> tuple[bytes, Index]:
     """Return the archive and its index; every text goes through the redactor, the index too.
 
+    A key that the redactor does not know is missing with the rest.
     Files are in the order of their names; `made_at` (Unix seconds) is the time of all of them.
     """
+    lacking = [*missing, *([redactor.unread] if redactor.unread is not None else [])]
     texts = {source.name: redactor.clean(source.text) for source in sources}
     contents = {name: texts[name].encode(errors="replace") for name in sorted(texts)}
     index = Index(
@@ -77,7 +79,7 @@ def pack(
         ),
         missing=tuple(
             Missing(one.name, redactor.clean(one.why))
-            for one in sorted(missing, key=lambda one: (one.name, one.why))
+            for one in sorted(lacking, key=lambda one: (one.name, one.why))
         ),
         findings=tuple(_clean(check, redactor) for check in findings),
     )

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from tetraspark.bundle.encodings import SHORTEST, encodings
 from tetraspark.bundle.source import Missing
@@ -38,9 +37,10 @@ _NOTHING = ("", HIDDEN.rstrip(_AROUND), "None", "null", "True", "False", "true",
 
 
 class Redactor:
-    """Takes secrets out of texts; `values` are known ones."""
+    """Takes secrets out of texts; `values` are known ones, `unread` a key file that is not."""
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    def __init__(self, values: Iterable[str] = (), unread: Missing | None = None) -> None:
+        self.unread = unread
         forms = {form for value in values for form in (value, *encodings(value)) if form}
         longest = sorted(forms, key=lambda form: (-len(form), form))
         self._known = re.compile("|".join(map(re.escape, longest))) if forms else None
@@ -86,37 +86,25 @@ def _value_span(text: str, name: re.Match[str]) -> tuple[int, int] | None:
     return start, start + len(found)
 
 
-def known_secrets(key_file: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets this program can know: the API key, and those of its own environment.
-
-    A key file is read whatever its mode: a key that others can read is still not to be sent on.
-    """
+def known_secrets(key: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets this program can know, of the key file's text and its own environment."""
     found = [
         value for name, value in environ.items() if names_secret(name) and len(value) >= SHORTEST
     ]
-    if key_file is not None:
-        try:
-            text = read_bytes(key_file).decode("utf-8", "replace").strip()
-        except UsageError:
-            text = ""
-        found += [text, *text.split()]
+    found += [key.strip(), *key.split()]
     return tuple(dict.fromkeys(one for one in found if one))
 
 
-def unread_key(loaded: LoadedSite) -> Missing | None:
-    """Return a key file that cannot be read: its key cannot be taken out of any text."""
-    file = key_file_of(loaded)
-    if file is None:
-        return None
-    try:
-        read_bytes(file)
-    except UsageError as error:
-        seen = error.problems[0].seen
-        why = f"{seen}, so a key that a text repeats is not known: look before you send"
-        return Missing(str(file), why)
-    return None
-
-
 def redactor_of(loaded: LoadedSite, environ: Mapping[str, str]) -> Redactor:
-    """Return the redactor of a line's texts, which knows its key and the environment's secrets."""
-    return Redactor(known_secrets(key_file_of(loaded), environ))
+    """Return the redactor of a line's texts, which knows its key and the environment's secrets.
+
+    A key file is read whatever its mode: a key that others can read is still not to be sent on.
+    """
+    file, key, unread = key_file_of(loaded), "", None
+    if file is not None:
+        try:
+            key = read_bytes(file).decode("utf-8", "replace")
+        except UsageError as error:
+            why = "so a key that a text repeats is not known: look before you send"
+            unread = Missing(str(file), f"{error.problems[0].seen}, {why}")
+    return Redactor(known_secrets(key, environ), unread)

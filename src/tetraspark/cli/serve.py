@@ -75,7 +75,7 @@ def _watched_from_now(line: OpenLine, run: str, *, by_receipt: bool) -> Page:
     `by_receipt`: the site file is not what is served; this start's receipt has that.
 
     Whoever serves by hand has seen what a watch did before, and it may do that again. Returns
-    where its page is; a line that serves is not given up for its watch.
+    where its page is or why there is none; a line that serves is not given up for its watch.
     """
     if STARTED_BY_WATCH not in os.environ:
         damaged = Record(line.store.root).served_by_hand()
@@ -89,8 +89,19 @@ def _watched_from_now(line: OpenLine, run: str, *, by_receipt: bool) -> Page:
                 words = ("--line", line.store.root.name, "--receipt", run) if by_receipt else ()
                 return process.start(line.loaded.path, line.store.root / run / "watch.log", words)
         except RunError as error:
-            print_problems(error.problems, "warning", "yellow")
+            return Page(problem=error.problems[0])
     return Page()
+
+
+def with_watch(line: OpenLine, served: Served, *, by_receipt: bool = False) -> Served:
+    """Start the watch beside a line that serves; return it with its page, or with why it has none.
+
+    That is a warning too.
+    """
+    page = _watched_from_now(line, served.run, by_receipt=by_receipt)
+    if page.problem is not None:
+        _warn(page.problem)
+    return replace_fields(served, page=page.url, page_problem=page.problem)
 
 
 def fleet_start(line: OpenLine, despite: list[str]) -> FleetStart | None:
@@ -144,10 +155,7 @@ def start_line(
         raise typer.Exit(130) from None
     receipt.keep(served)
     kept = ReceiptStore(line.store.root).path(served.run).exists()
-    page = _watched_from_now(line, served.run, by_receipt=kept and rollback_of is not None)
-    if page.problem is not None:
-        err.print(f"[yellow]warning[/]: no status page: {escape(page.problem)}")
-    return replace_fields(served, page=page.url)
+    return with_watch(line, served, by_receipt=kept and rollback_of is not None)
 
 
 def _observer(spinner: Spinner) -> Callable[[Progress], None]:

@@ -54,25 +54,24 @@ def status(
 
 def watch_line(said: dict[str, Any]) -> str:
     """Say whether somebody watches the line, what they last said, and what they have done."""
+    page = said["page"] or {}
     if said["pid"] is None:
         text = "watch: none"
     else:
         text = f"watch: process {said['pid']}"
         text += ", quiet while a suite measures" if said["quiet"] else ""
-        text += _page(said["page"] or {})
+        text += f", page {page['url']}" if page.get("url") else ""
     if said["state"] is not None:
         ago = max(0.0, time.time() - said["at"])
         text += f"; said {said['state']} {ago:.0f} s ago: {said['reason']}"
+    if page.get("problem"):
+        text += f"\nno page: {Problem(**page['problem'])}"
     for one in said["acts"]:
         text += f"\nwatch, run {one['run']}: {one['reason']}; done: {one['done']}, {one['why']}"
         text += f"; evidence: {one['folder']}"
+        if one.get("unread"):
+            text += f"; key not known: {one['unread']['name']}: {one['unread']['why']}"
     return shown(text)
-
-
-def _page(page: dict[str, Any]) -> str:
-    if page.get("url"):
-        return f", page {page['url']}"
-    return f", no page: {page['problem']}" if page.get("problem") else ""
 
 
 def _key(line: OpenLine) -> str | None:

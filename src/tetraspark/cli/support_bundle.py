@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tetraspark.bundle.archive import Index, pack, write_new
 from tetraspark.bundle.collect import Gathered, gather, nodes_of
-from tetraspark.bundle.redaction import redactor_of, unread_key
+from tetraspark.bundle.redaction import redactor_of
 from tetraspark.cli.line import DEFAULT_SITE, Json, SitePath
 from tetraspark.cli.output import err, out, print_json, print_problems, shown
 from tetraspark.errors import Problem, UsageError
@@ -45,9 +45,10 @@ def support_bundle(
         raise UsageError(Problem(str(path), "the file exists", "a new file", fix))
     with err.status("looking at this machine and every node"):
         found = _gather(loaded)
-    redactor, unread = redactor_of(loaded, os.environ), unread_key(loaded)
-    missing = found.missing if unread is None else (unread, *found.missing)
-    data, index = pack(loaded.site.name, found.sources, missing, found.findings, redactor, made_at)
+    redactor = redactor_of(loaded, os.environ)
+    data, index = pack(
+        loaded.site.name, found.sources, found.missing, found.findings, redactor, made_at
+    )
     write_new(path, data)
     print_json({"path": str(path), **index.as_dict()}) if json else _print(path, len(data), index)
 

@@ -138,12 +138,8 @@ def _watch(
 
 @contextlib.contextmanager
 def _page(line: OpenLine, board: Board, port: int | None, stale_after: float) -> Iterator[None]:
-    """Serve the status page meanwhile, at `port` or as the site says, and record where."""
-    settings = line.loaded.site.watch
-    page, server = Page(), None
-    if port is not None or settings.page:
-        wanted = settings.port if port is None else port
-        page, server = _serve_page(board, wanted, stale_after, needed=port is not None)
+    """Serve the status page meanwhile, and record where."""
+    page, server = _serve_page(line, board, port, stale_after)
     with contextlib.suppress(OSError):  # A full disk keeps nobody from looking on.
         Record(line.store.root).show(page)
     try:
@@ -154,18 +150,28 @@ def _page(line: OpenLine, board: Board, port: int | None, stale_after: float) ->
 
 
 def _serve_page(
-    board: Board, port: int, stale_after: float, needed: bool
+    line: OpenLine, board: Board, port: int | None, stale_after: float
 ) -> tuple[Page, "Server | None"]:
-    """A port that is taken ends a watch that needs it; any other goes on without a page."""
-    from tetraspark.watch.http import serve_page  # Here, or every command would load it.
+    """Serve the page at `port`, or as the site says; without the site's port the watch goes on."""
+    from tetraspark.watch.http import FREE_PORT, serve_page  # Here, or every command would load it.
 
+    settings = line.loaded.site.watch
+    if port is None and not settings.page:
+        return Page(), None
+    free = f"watch.port = 0 in {line.loaded.path} takes a free one at the next start"
     try:
-        server = serve_page(board, LOOPBACK, port, stale_after=stale_after)
+        server = serve_page(
+            board,
+            LOOPBACK,
+            settings.port if port is None else port,
+            stale_after=stale_after,
+            free_port=free if port is None else FREE_PORT,
+        )
     except RunError as error:
-        if needed:
+        if port is not None:
             raise
         print_problems(error.problems, "warning", "yellow")
-        return Page(problem="; ".join(f"{one.where}: {one.seen}" for one in error.problems)), None
+        return Page(problem=error.problems[0]), None
     url = f"http://{LOOPBACK}:{server.port}/"
     err.print(f"status page: {url}", markup=False)
     return Page(url), server

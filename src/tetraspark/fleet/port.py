@@ -3,12 +3,16 @@
 import contextlib
 import errno
 import itertools
+import pwd
 import random
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 FIRST_PORT = 10240
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+TABLES = ("tcp", "tcp6")
+"""A listener on `::` is in the second, and takes the port of IPv4 addresses too."""
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> tuple[int, ...]:
@@ -39,25 +43,50 @@ def bind_error(port: int, host: str = "127.0.0.1") -> OSError | None:
     return None
 
 
+@dataclass(frozen=True)
+class Listener:
+    """A socket that listens: its inode, and the number of the user whose it is."""
+
+    inode: str
+    user: int
+
+
 def owner_of(port: int, proc: Path = Path("/proc")) -> str:
-    """Name the process that listens on a port: "pid 12 (nginx)", or "another user's process"."""
-    inodes = _listening_inodes((proc / "net" / "tcp").read_text(encoding="utf-8"), port)
+    """Name who listens on a port: "pid 12 (nginx)", or "a process of root" if no more shows."""
+    found = [one for name in TABLES for one in listeners(_table(proc / "net" / name), port)]
+    if not found:
+        return "a process that cannot be seen"
     for folder in proc.iterdir():
-        if folder.name.isdigit() and _holds(folder, inodes):
-            name = (folder / "comm").read_text(encoding="utf-8").strip()
-            return f"pid {folder.name} ({name})"
-    return "another user's process"
+        if folder.name.isdigit() and _holds(folder, {one.inode for one in found}):
+            with contextlib.suppress(OSError):  # It has ended meanwhile.
+                name = (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"pid {folder.name} ({name})"
+    return f"a process of {_user_name(found[0].user)}"
 
 
-def _listening_inodes(table: str, port: int) -> set[str]:
-    """Return the socket inodes that listen on a port, from the text of /proc/net/tcp."""
-    inodes = set()
-    for line in table.splitlines()[1:]:
-        fields = line.split()
-        listening = fields[3] == "0A"
-        if listening and int(fields[1].rsplit(":", 1)[1], 16) == port:
-            inodes.add(fields[9])
-    return inodes
+def listeners(table: str, port: int) -> list[Listener]:
+    """Return who listens on a port, from the text of /proc/net/tcp or tcp6."""
+    rows = [line.split() for line in table.splitlines()[1:]]
+    return [
+        Listener(row[9], int(row[7]))
+        for row in rows
+        if row[3] == "0A" and int(row[1].rsplit(":", 1)[1], 16) == port
+    ]
+
+
+def _table(path: Path) -> str:
+    """Return the text of a table; a kernel without IPv6 has one less."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _user_name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def _holds(folder: Path, inodes: set[str]) -> bool:

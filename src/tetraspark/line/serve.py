@@ -25,7 +25,7 @@ from tetraspark.site.load import LoadedSite
 class Served:
     """A line that is ready: its run, its address, what it said, and the seconds of each phase.
 
-    `page` is where its watch shows it; None without one.
+    `page` is where its watch shows it; None without one, and then `page_problem` may say why.
     """
 
     run: str
@@ -34,6 +34,7 @@ class Served:
     answer: Answer
     seconds: Mapping[Phase, float]
     page: str | None = None
+    page_problem: Problem | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields, for `--json`."""

@@ -14,13 +14,8 @@ from tetraspark.site.watch import OnWedge
 from tetraspark.watch.collect import collect
 from tetraspark.watch.observation import Finding, Observation
 from tetraspark.watch.process import command
-from tetraspark.watch.record import RESTARTS, STARTED_BY_WATCH, Act, Record, choose
+from tetraspark.watch.record import STARTED_BY_WATCH, Act, Record, choose
 from tetraspark.watch.watched import Watched
-
-CHANGED = (
-    "the site file is not what this run was served from, so a restart would serve another line: "
-    "`tetraspark serve --replace` serves the file, `tetraspark rollback` what was good before"
-)
 
 
 def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
@@ -35,9 +30,8 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
     if run is None or any(one["run"] == run.id for one in acts):
         return None
     evidence = collect(watched.loaded, run, watched.nodes, found, watched.observer.metrics())
-    done, why = choose(watched.loaded.site.watch.on_wedge, acts)
-    if done in RESTARTS and site_changed(watched, run.id):
-        done, why = "nothing", CHANGED
+    changed = _site_changed(watched, run.id)
+    done, why = choose(watched.loaded.site.watch.on_wedge, acts, changed)
     told = Act(
         at=found.at,
         run=run.id,
@@ -47,6 +41,7 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
         why=why,
         folder=str(evidence.folder),
         places=evidence.places,
+        unread=evidence.unread,
     )
     record.add(told)
     if done == "stop":
@@ -55,7 +50,7 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
     return done
 
 
-def site_changed(watched: Watched, run: str) -> bool:
+def _site_changed(watched: Watched, run: str) -> bool:
     """Tell whether the site file is another one than what a run was served from.
 
     That is what its receipt says, as after a rollback; else what this watch began with.
@@ -82,6 +77,21 @@ def acted_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Fin
         )
         for one in acts
         if one["run"] == run
+    )
+
+
+def key_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Finding, ...]:
+    """Return what may still hold the key, because its file could not be read. Pure."""
+    return tuple(
+        Finding(
+            id="WEDGE.KEY",
+            where=one["unread"]["name"],
+            observed=one["unread"]["why"],
+            wanted="a key file that can be read, to take the key out of the evidence",
+            fix=f"look for the key in {one['folder']} before you send any of it",
+        )
+        for one in acts
+        if one["run"] == run and one.get("unread")
     )
 
 

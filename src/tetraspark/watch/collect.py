@@ -20,10 +20,14 @@ from tetraspark.watch.stacks import gather_stacks, places
 
 @dataclass(frozen=True)
 class Evidence:
-    """Where it was kept, and where each rank stood, by rank."""
+    """Where it was kept, and where each rank stood, by rank.
+
+    `unread` is a key file that could not be read: the key may be in what was kept.
+    """
 
     folder: Path
     places: dict[str, str]
+    unread: Missing | None
 
 
 def collect(
@@ -65,7 +69,7 @@ def collect(
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Evidence(folder, places(stacks))
+    return Evidence(folder, places(stacks), redactor.unread)
 
 
 def _new_folder(run_dir: Path) -> Path:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from tetraspark.errors import RunError
 from tetraspark.watch.board import Board
-from tetraspark.watch.http_handler import Handler, drain
+from tetraspark.watch.http_handler import Handler
 from tetraspark.watch.http_health import health_of
 from tetraspark.watch.http_place import is_loopback, not_listening, refuse_place
 from tetraspark.watch.metrics import registry
@@ -27,6 +27,7 @@ CONNECTIONS = 32
 """Served at a time; one more is closed at once."""
 POLL_SECONDS = 0.25
 """Between two looks at the board, and at whether to end."""
+FREE_PORT = "--port 0 takes a free one"
 Request = socket.socket | tuple[bytes, socket.socket]
 log = logging.getLogger(__name__)
 
@@ -116,14 +117,30 @@ def serve_page(
     *,
     open_to_others: bool = False,
     stale_after: float = STALE_SECONDS,
+    free_port: str = FREE_PORT,
 ) -> Server:
     """Serve a board's line at host and port (0: a free one) until the server is closed.
 
     `host` is loopback unless `open_to_others`: there is no password, and whoever can connect sees
-    all. Raises UsageError for a host or port that is none, RunError where it cannot listen.
+    all. `free_port` is the fix for a port that is taken. Raises UsageError for a host or port that
+    is none, RunError where it cannot listen.
     """
     refuse_place(host, port, open_to_others)
     try:
         return Server(board, host, port, stale_after)
     except OSError as error:
-        raise RunError(not_listening(host, port, error)) from error
+        raise RunError(not_listening(host, port, error, free_port)) from error
+
+
+def drain(connection: socket.socket, seconds: float, limit: int) -> None:
+    """Read and forget what a client sends until it ends, for so long and so many bytes at most.
+
+    Raises OSError of the socket.
+    """
+    deadline = time.monotonic() + seconds
+    while limit > 0 and (left := deadline - time.monotonic()) > 0:
+        connection.settimeout(left)
+        more = connection.recv(min(limit, 65536))
+        if not more:
+            return
+        limit -= len(more)

@@ -1,7 +1,5 @@
 """One request of the status server: GET or HEAD of a known path, in bounded size and time."""
 
-import socket
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -11,6 +9,7 @@ from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
 
+from tetraspark.watch.http_head import SHOWN, HeadRefused, read_head, require_readable
 from tetraspark.watch.http_place import is_loopback
 from tetraspark.watch.page.render import policy, render_page
 from tetraspark.watch.page.state_json import state_json
@@ -35,52 +34,6 @@ Content = tuple[HTTPStatus, str, bytes]
 """Status, content type and body."""
 
 
-class HeadRefused(Exception):
-    """A request whose head does not come, or is too large."""
-
-    def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status.phrase)
-        self.status = status
-
-
-def read_head(connection: socket.socket, seconds: float, limit: int) -> bytes:
-    """Return a request up to its empty line. Raises HeadRefused, and OSError of the socket.
-
-    The time is for all of it: a client that sends a byte now and then gains nothing.
-    """
-    deadline = time.monotonic() + seconds
-    found = b""
-    while b"\r\n\r\n" not in found:
-        if len(found) >= limit:
-            raise HeadRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise HeadRefused(HTTPStatus.REQUEST_TIMEOUT)
-        connection.settimeout(left)
-        try:
-            more = connection.recv(limit - len(found))
-        except TimeoutError as error:
-            raise HeadRefused(HTTPStatus.REQUEST_TIMEOUT) from error
-        if not more:
-            raise ConnectionAbortedError("the client left")
-        found += more
-    return found
-
-
-def drain(connection: socket.socket, seconds: float, limit: int) -> None:
-    """Read and forget what a client sends until it ends, for so long and so many bytes at most.
-
-    Raises OSError of the socket.
-    """
-    deadline = time.monotonic() + seconds
-    while limit > 0 and (left := deadline - time.monotonic()) > 0:
-        connection.settimeout(left)
-        more = connection.recv(min(limit, 65536))
-        if not more:
-            return
-        limit -= len(more)
-
-
 class Handler(BaseHTTPRequestHandler):
     """Answers one request a connection, and never reads a file."""
 
@@ -93,13 +46,15 @@ class Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         """Read the head in one piece with a deadline, then let the library take it apart."""
         try:
-            self.rfile = BytesIO(read_head(self.connection, SECONDS, HEAD_BYTES))
+            head = read_head(self.connection, SECONDS, HEAD_BYTES)
+            require_readable(head)
         except HeadRefused as refused:
             self.requestline = self.command = ""
             self.request_version = self.default_request_version
             self.connection.settimeout(SECONDS)
-            self.send_error(refused.status)
+            self.send_error(refused.status, refused.reason)
             return
+        self.rfile = BytesIO(head)
         # From here on the time is for the whole of what is sent.
         self.connection.settimeout(SECONDS)
         self.handle_one_request()
@@ -109,7 +64,12 @@ class Handler(BaseHTTPRequestHandler):
         if (refusal := self._refusal()) is not None:
             self.send_error(*refusal)
             return
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError as error:
+            seen = ascii(self.path[:SHOWN])
+            self.send_error(HTTPStatus.BAD_REQUEST, f"{seen} is no address: {error}")
+            return
         make = CONTENTS.get(url.path)
         if make is None:
             self.send_error(HTTPStatus.NOT_FOUND, f"there is {', '.join(CONTENTS)}")
@@ -125,9 +85,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _refusal(self) -> tuple[HTTPStatus, str] | None:
         """Return why a request is refused: a body, or a page elsewhere that had its name moved."""
-        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+        lengths = self.headers.get_all("Content-Length", ())
+        if any(length != "0" for length in lengths) or "Transfer-Encoding" in self.headers:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a request here has no body"
-        name = _hostname(self.headers.get("Host", ""))
+        hosts = self.headers.get_all("Host", ("",))
+        if len(hosts) > 1:
+            return HTTPStatus.BAD_REQUEST, f"{len(hosts)} Host headers; wanted: one Host"
+        name = _hostname(hosts[0])
         if self.server.loopback and not is_loopback(name):
             return HTTPStatus.MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost"
         return None
@@ -168,8 +132,11 @@ class Handler(BaseHTTPRequestHandler):
         return HTTPStatus.OK, "application/json", body
 
     def metrics(self) -> Content:
-        """Return the metrics in the format that the client asks for."""
-        encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        """Return the metrics in the format that the client asks for, or else in the plain one."""
+        try:
+            encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        except TypeError:  # What it raises for a version that is none.
+            encode, kind = choose_encoder("")
         return HTTPStatus.OK, kind, encode(self.server.registry)
 
     def healthz(self) -> Content:

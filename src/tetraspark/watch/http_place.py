@@ -1,6 +1,5 @@
 """Where the status server may listen, and why it cannot."""
 
-import contextlib
 import errno
 import ipaddress
 from collections.abc import Mapping
@@ -36,22 +35,22 @@ LISTEN_FAULTS: Mapping[int, tuple[str, str, str]] = {
     errno.EADDRINUSE: (
         "the port is in use by {owner}",
         "a free port",
-        "ss -ltnp 'sport = :{port}' shows by what; --port 0 takes a free one",
+        "ss -ltnp 'sport = :{port}' shows by what; {free_port}",
     ),
-    errno.EACCES: ("ports below 1024 need root", "a port from 1024", "--port 9400"),
+    errno.EACCES: ("ports below 1024 need root", "a port from 1024", "{free_port}"),
     errno.EADDRNOTAVAIL: ("no address of this machine", "one of its own", "ip -brief address"),
 }
 """Seen, wanted and fix where the server cannot listen."""
 
 
-def not_listening(host: str, port: int, error: OSError) -> Problem:
-    """Say why a server cannot listen there."""
+def not_listening(host: str, port: int, error: OSError, free_port: str) -> Problem:
+    """Say why a server cannot listen there; `free_port` says how to ask for a free port."""
     other = (error.strerror or str(error), "an address of this machine", "ip -brief address")
     seen, wanted, fix = LISTEN_FAULTS.get(error.errno or 0, other)
-    owner = "another process"
-    if error.errno == errno.EADDRINUSE:
-        with contextlib.suppress(OSError):
-            owner = owner_of(port)
+    owner = owner_of(port) if error.errno == errno.EADDRINUSE else ""
     return Problem(
-        f"status page at {host}:{port}", seen.format(owner=owner), wanted, fix.format(port=port)
+        where=f"status page at {host}:{port}",
+        seen=seen.format(owner=owner),
+        wanted=wanted,
+        fix=fix.format(port=port, free_port=free_port),
     )

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from tetraspark.bundle.source import Missing
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet.record_file import Shape, read_record, set_aside
 from tetraspark.fleet.run_files import write_atomically
@@ -20,6 +21,10 @@ from tetraspark.watch.observation import Observation
 KEPT_ACTS = 50
 RESTARTS = ("restart-once", "restart-without-transport")
 AT_WORK = "tetraspark watch --once looks anew; tetraspark serve begins a watch of its own"
+CHANGED = (
+    "the site file is not what this run was served from, so a restart would serve another line: "
+    "`tetraspark serve --replace` serves the file, `tetraspark rollback` what was good before"
+)
 STARTED_BY_WATCH = "TETRASPARK_STARTED_BY_WATCH"
 """Variable of a `serve` that a watch has begun."""
 
@@ -28,7 +33,8 @@ STARTED_BY_WATCH = "TETRASPARK_STARTED_BY_WATCH"
 class Act:
     """One wedge and what was done about it: `at` in Unix seconds, the evidence in `folder`.
 
-    `places` has, for each rank, where its scheduler stood.
+    `places` has, for each rank, where its scheduler stood; `unread` is a key file that could not
+    be read, so that its key was not taken out of the evidence.
     """
 
     at: float
@@ -39,6 +45,7 @@ class Act:
     why: str
     folder: str
     places: dict[str, str]
+    unread: Missing | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Page:
     """Where a watch serves its page, or why it serves none; neither, where none was asked for."""
 
     url: str | None = None
-    problem: str | None = None
+    problem: Problem | None = None
 
 
 class Said(Shape):
@@ -61,11 +68,22 @@ class Said(Shape):
     findings: list[dict[str, Any]]
 
 
+class StoredProblem(Shape):
+    """A `Problem`, as it was written."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    where: str
+    seen: str
+    wanted: str
+    fix: str = ""
+
+
 class StoredPage(Shape):
     """watch-page.json: `Page`."""
 
     url: str | None = None
-    problem: str | None = None
+    problem: StoredProblem | None = None
 
 
 class StoredAct(Shape):
@@ -116,7 +134,10 @@ class Record:
         """
         wanted = "where the watch serves its page, as it wrote that"
         found = read_record(self._page, StoredPage, wanted, AT_WORK)
-        return None if found is None else Page(found.get("url"), found.get("problem"))
+        if found is None:
+            return None
+        problem = found.get("problem")
+        return Page(found.get("url"), None if problem is None else Problem(**problem))
 
     def hide_page(self) -> None:
         """Forget where a watch that has ended served its page."""
@@ -162,11 +183,16 @@ class Record:
         return found or {}
 
 
-def choose(wanted: OnWedge, acts: list[dict[str, Any]]) -> tuple[OnWedge, str]:
-    """Return what may be done about a wedge, and why; a second restart may not. Pure."""
+def choose(wanted: OnWedge, acts: list[dict[str, Any]], changed: bool) -> tuple[OnWedge, str]:
+    """Return what may be done about a wedge, and why. Pure.
+
+    A second restart may not, nor one that would serve a site file that was `changed`.
+    """
     if wanted in RESTARTS and any(act["done"] in RESTARTS for act in acts):
         why = (
             "restarted before, and failed again: it is left as it is; `tetraspark serve --replace`"
         )
         return "nothing", why
+    if wanted in RESTARTS and changed:
+        return "nothing", CHANGED
     return wanted, f'on_wedge = "{wanted}"'

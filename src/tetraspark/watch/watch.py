@@ -9,7 +9,7 @@ from tetraspark.errors import RunError, TetrasparkError
 from tetraspark.line.quiet import looking
 from tetraspark.line.run import READY, STOPPED
 from tetraspark.site.watch import OnWedge
-from tetraspark.watch.act import act, acted_findings
+from tetraspark.watch.act import act, acted_findings, key_findings
 from tetraspark.watch.board import Board
 from tetraspark.watch.findings import damaged, findings
 from tetraspark.watch.judge import Judgement, Limits, doubtful, ended, judge
@@ -118,7 +118,8 @@ class Watch:
 
     def _acted(self, run: str | None) -> tuple[Finding, ...]:
         try:
-            return acted_findings(self._record.acts(), run)
+            acts = self._record.acts()
+            return acted_findings(acts, run) + key_findings(acts, run)
         except RunError as error:
             return damaged(error.problems)
 
