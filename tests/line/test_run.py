@@ -1,5 +1,6 @@
 import json
 import multiprocessing
+from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tetraspark.errors import RunError
 from tetraspark.fleet import file_lock
 from tetraspark.fleet.state_home import state_home
 from tetraspark.line.plan import Plan
-from tetraspark.line.run import Run, RunStore
+from tetraspark.line.run import KEPT_RUNS, Run, RunStore
 
 
 def test_a_run_is_on_disk_before_anything_starts(tmp_path: Path, plan: Plan) -> None:
@@ -30,6 +31,21 @@ def test_the_newest_run_is_the_latest(tmp_path: Path, plan: Plan) -> None:
     latest = store.latest()
     assert latest is not None
     assert latest.id == "20261231-000000-000000"
+
+
+@pytest.mark.parametrize("back", [timedelta(hours=1), timedelta(0), timedelta(days=9000)])
+def test_a_clock_that_was_set_back_makes_no_older_run(
+    tmp_path: Path, plan: Plan, back: timedelta
+) -> None:
+    """The receipts of runs sort as they do, and only the oldest runs are forgotten."""
+    store = RunStore("local", tmp_path)
+    now = datetime(2026, 12, 1, 23, 59, 59, 999_999, tzinfo=UTC)
+    first = store.create(plan, now)
+    others = [store.create(plan, now - back + timedelta(minutes=one)) for one in range(KEPT_RUNS)]
+    assert store.runs() == others
+    assert store.latest() == others[-1]
+    assert not first.folder.exists()
+    assert {len(one.id) for one in others} == {len("20261201-235959-999999")}
 
 
 def test_a_line_never_served_has_no_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tetraspark.cli.serve import with_watch
 from tetraspark.errors import RunError
 from tetraspark.line.api import Answer
 from tetraspark.line.serve import Served
-from tetraspark.watch.process import WatchProcess
+from tetraspark.watch.process import START_SECONDS, WatchProcess
 from tetraspark.watch.record import Page
 from tetraspark.watch.told import told_of
 
@@ -157,9 +158,24 @@ def test_a_site_without_a_page_has_none(line: StoodIn, tmp_path: Path) -> None:
 def test_a_watch_that_does_not_come_up_is_told(
     line: StoodIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tetraspark.watch.process.START_SECONDS", 0.5)
-    with pytest.raises(RunError, match=r"has not come up in 0\.5 s"):
+    monkeypatch.setattr("tetraspark.watch.process.START_SECONDS", 0.0)
+    with pytest.raises(RunError, match=r"has not come up in 0 s"):
         WatchProcess(line.store.root).start(tmp_path / "none.toml", tmp_path / "watch.log")
+
+
+@pytest.mark.usefixtures("env")
+def test_a_watch_that_ends_at_once_is_told_at_once_with_its_words(
+    line: StoodIn, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("name = [")
+    begun = time.monotonic()
+    with pytest.raises(RunError) as caught:
+        WatchProcess(line.store.root).start(broken, tmp_path / "watch.log")
+    assert time.monotonic() - begun < START_SECONDS / 2
+    (problem,) = caught.value.problems
+    assert problem.seen.startswith(f"the watch has ended: error: {broken}:1:9 seen: ")
+    assert f"`tetraspark watch --site {broken}`" in problem.fix
 
 
 @pytest.mark.usefixtures("env")

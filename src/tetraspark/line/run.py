@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tetraspark.line.run_shapes import EFFECTIVE, StoredPlan, StoredState
 KEPT_RUNS = 20
 TURN_SECONDS = 5.0
 STAMP = "%Y%m%d-%H%M%S"
+ID = f"{STAMP}-%f"
 PLAN = "plan.json"
 STATE = "state.json"
 LAUNCHER = "launcher"
@@ -37,7 +38,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's name, which begins with the time it was made."""
+        """The run's name: the time it was made, or later where the clock was set back."""
         return self.folder.name
 
     @property
@@ -169,10 +170,9 @@ class RunStore:
     def __init__(self, line: str, home: Path | None = None) -> None:
         self.root = (home or state_home()) / line
 
-    def create(self, plan: Plan) -> Run:
-        """Make a run folder with its plan, before anything is started."""
-        stamp = datetime.now(UTC).strftime(f"{STAMP}-%f")
-        run = Run(self.root / stamp)
+    def create(self, plan: Plan, now: datetime | None = None) -> Run:
+        """Make a run folder with its plan, before anything is started; `now` is in UTC."""
+        run = Run(self.root / self._next_id(now or datetime.now(UTC)))
         run.folder.mkdir(parents=True, mode=0o700)
         write_atomically(run.folder / PLAN, plan.as_dict())
         run.record(phase="start", since=time.time())
@@ -180,12 +180,24 @@ class RunStore:
         return run
 
     def runs(self) -> list[Run]:
-        """Return the runs of the line, oldest first; names begin with their UTC time."""
+        """Return the runs of the line, oldest first, as their names sort."""
         return [Run(path.parent) for path in sorted(self.root.glob(f"*/{PLAN}"))]
 
     def latest(self) -> Run | None:
         """Return the newest run, or None when the line was never served."""
         return next(reversed(self.runs()), None)
+
+    def _next_id(self, now: datetime) -> str:
+        """Return the time as a name, or the first after the newest run where the clock is behind.
+
+        Names are the order of runs and of their receipts, and a clock may be set back.
+        """
+        newest = self.latest()
+        with contextlib.suppress(ValueError):  # A folder that somebody named tells no time.
+            if newest is not None:
+                made = datetime.strptime(newest.id, ID).replace(tzinfo=UTC)
+                now = max(now, made + timedelta(microseconds=1))
+        return now.strftime(ID)
 
     def planned(self) -> tuple[Run, dict[str, Any]] | None:
         """Return the newest run whose plan can be read, and that; None where there is none."""

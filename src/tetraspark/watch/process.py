@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from tetraspark.errors import Problem, RunError
 from tetraspark.fleet import file_lock
@@ -18,6 +20,7 @@ PROGRAM = "from tetraspark.cli.main import run; run()"
 END_SECONDS = 15.0
 START_SECONDS = 30.0
 PID_SECONDS = 1.0
+SHOWN_CHARACTERS = 600
 MOST_PID = 1 << 22
 """Of Linux on 64-bit machines (proc(5), pid_max)."""
 
@@ -83,36 +86,23 @@ class WatchProcess:
     def start(self, site: Path, log: Path, words: Sequence[str] = ()) -> Page:
         """Start a watch in the background, in the place of one that is at work.
 
-        `words` are further ones of its command.
-        Returns where its page is. Raises RunError when it has not come up in time.
+        `words` are further ones of its command. Returns where its page is. Raises RunError when it
+        ends at once, or has not come up in time.
         """
         self.end()
         record = Record(self._root)
         record.hide_page()
         with log.open("ab") as file:
-            subprocess.run(
-                ["setsid", "--fork", *command("watch", site, "--until-stopped", *words)],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                check=True,
-            )
-        deadline = time.monotonic() + START_SECONDS
-        while (page := record.page()) is None:
-            if time.monotonic() > deadline:
-                raise self._not_up(log)
-            time.sleep(0.05)
-        return page
-
-    def _not_up(self, log: Path) -> RunError:
-        return RunError(
-            Problem(
-                where=str(log),
-                seen=f"the watch has not come up in {START_SECONDS:g} s",
-                wanted="a watch beside the line",
-                fix=f"tail {log}; `tetraspark watch` is one in the foreground",
-            )
-        )
+            begin = file.tell()
+            alive = _in_background(command("watch", site, "--until-stopped", *words), file)
+        with alive:
+            deadline = time.monotonic() + START_SECONDS
+            while True:
+                ended = bool(select.select([alive], [], [], 0.05)[0])
+                if (page := record.page()) is not None:
+                    return page
+                if ended or time.monotonic() > deadline:
+                    raise _not_up(site, log, begin, ended)
 
     def _taken(self) -> RunError:
         return RunError(
@@ -129,3 +119,34 @@ class WatchProcess:
 def command(verb: str, site: Path, *words: str) -> list[str]:
     """Return the argv of a verb of this same installation."""
     return [sys.executable, "-c", PROGRAM, verb, "--site", str(site.resolve()), *words]
+
+
+def _in_background(argv: list[str], log: IO[bytes]) -> IO[bytes]:
+    """Start a process that outlives this one; return what is at its end once the process is."""
+    reader, writer = os.pipe()
+    alive = os.fdopen(reader, "rb")
+    try:
+        # The process never writes there: the system closes it, however the process ends.
+        subprocess.run(
+            ["setsid", "--fork", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(writer,),
+            check=True,
+        )
+    except BaseException:
+        alive.close()
+        raise
+    finally:
+        os.close(writer)
+    return alive
+
+
+def _not_up(site: Path, log: Path, begin: int, ended: bool) -> RunError:
+    seen = f"the watch has not come up in {START_SECONDS:g} s"
+    if ended:
+        words = log.read_bytes()[begin:].decode(errors="replace").split()
+        seen = f"the watch has ended: {' '.join(words)[-SHOWN_CHARACTERS:]}"
+    fix = f"tail {log}; `tetraspark watch --site {site}` is one in the foreground"
+    return RunError(Problem(str(log), seen, "a watch beside the line", fix))
