@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tetraspark.engine import guard_finish, guard_scheduler
+from tetraspark.engine import guard_finish, guard_scheduler, guard_server
 from tetraspark.engine.api_key import KeyGate
 from tetraspark.engine.guard_env import GuardSettings
 from tetraspark.engine.guard_loop import Loop
@@ -50,6 +50,44 @@ def test_a_key_that_is_not_ascii_is_401_and_no_fault_of_the_server() -> None:
     assert body["body"] == b'{"error":"Unauthorized"}'
     headers = [(b"authorization", b"Bearer wrong")]
     assert through_the_gate({"type": "http", "headers": headers}) == ["app"]
+
+
+@pytest.mark.parametrize("other", [b"Bearer \xe9", b"Bearer sk-two", f"Bearer {KEY}".encode()])
+@pytest.mark.parametrize("first", [False, True])
+def test_more_than_one_key_is_none(other: bytes, first: bool) -> None:
+    keys = [other, f"Bearer {KEY}".encode()]
+    headers = [(b"authorization", key) for key in (keys if first else reversed(keys))]
+    start, _ = through_the_gate({"type": "http", "headers": headers})
+    assert start["status"] == 401
+    (closed,) = through_the_gate({"type": "websocket", "headers": headers})
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ((None, None), "300; default"),
+        ((None, 0), "0; asked"),
+        ((0, 0), "0; asked"),
+        ((0, None), "300; default"),
+        ((0, 5), "5; asked"),
+        ((5, 2000), "5; asked"),
+        ((2000, 5), "1000; limit; asked=2000"),
+        ((None, -1), None),
+        ((-1, 5), None),
+        ((0, -3), None),
+        ((5, -1), "5; asked"),
+    ],
+)
+def test_the_header_is_about_the_field_that_the_engine_takes(
+    fields: tuple[int | None, int | None], told: str | None
+) -> None:
+    request = SimpleNamespace(max_completion_tokens=fields[0], max_tokens=fields[1])
+    limits = GuardSettings(max_new_tokens=1000, default_new_tokens=300)
+    assert guard_server.cap_request(request, guard_server.CHAT_CAPS, limits) == told
+    assert (request.max_completion_tokens or request.max_tokens or 0) <= 1000
+    if told != "1000; limit; asked=2000":
+        assert (request.max_completion_tokens, request.max_tokens) == fields
 
 
 @dataclass

@@ -35,8 +35,8 @@ def read_key() -> str | None:
 
 
 class KeyGate:
-    """ASGI middleware around the engine's own, which lets sockets through without a key and fails
-    on a key that is not ASCII.
+    """ASGI middleware around the engine's own, which lets sockets through without a key, fails on
+    a key that is not ASCII, and of several headers reads the first.
     """
 
     def __init__(self, app: Any, key: str) -> None:
@@ -44,17 +44,21 @@ class KeyGate:
         self._key = key.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Close a socket that opens without the key; answer 401 to a header that is no text."""
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        """Close a socket that opens without the key; answer 401 to a header that is no text, and
+        to more than one.
+        """
+        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
         if scope["type"] == "websocket" and not self._opens(given):
             await send({"type": "websocket.close", "code": 1008, "reason": "Unauthorized"})
-        elif scope["type"] == "http" and not given.isascii():
+        elif scope["type"] == "http" and not (len(given) < 2 and b"".join(given).isascii()):
             await _unauthorized(send)
         else:
             await self._app(scope, receive, send)
 
-    def _opens(self, header: bytes) -> bool:
-        scheme, _, key = header.partition(b" ")
+    def _opens(self, headers: list[bytes]) -> bool:
+        if len(headers) != 1:
+            return False
+        scheme, _, key = headers[0].partition(b" ")
         return scheme.lower() == b"bearer" and secrets.compare_digest(key, self._key)
 
 

@@ -82,24 +82,29 @@ async def _own_words(request: Any, raw_request: Any) -> dict[str, Any]:
     return {name: body.get(name) for name in (*TOGGLES, "chat_template_kwargs")}
 
 
-def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str:
-    """Clamp what a request asks for in the fields of these names, the first that is set before
-    others; return what the header is to say.
+def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str | None:
+    """Clamp what a request asks for in the fields of these names, of which the engine takes the
+    first that is neither absent nor 0, else the last; return what the header is to say.
 
-    What was not asked for is filled by the scheduler, behind the engine's own check of prompt and
-    answer against the context.
+    That is nothing for a negative number, which the engine refuses. What was not asked for is
+    filled by the scheduler, behind the engine's own check of prompt and answer against the context.
     """
-    asked = [value for value in (getattr(request, name) for name in names) if value]
-    cap = cap_of(asked[0] if asked else None, limits)
+    values = [getattr(request, name) for name in names]
+    asked = next(filter(None, values), values[-1])
+    if asked is not None and asked < 0:
+        return None
+    cap = cap_of(asked, limits)
     if cap.why == "limit":
-        for name in names:
-            if getattr(request, name):
-                setattr(request, name, min(getattr(request, name), cap.tokens))
+        for name, value in zip(names, values, strict=True):
+            if value:
+                setattr(request, name, min(value, cap.tokens))
     return str(cap)
 
 
-def with_header(response: Any, told: str) -> Any:
-    """Return an answer of the engine as a response that tells the cap in its header."""
+def with_header(response: Any, told: str | None) -> Any:
+    """Return an answer of the engine as a response that tells the cap, if any, in its header."""
+    if told is None:
+        return response
     from sglang.srt.utils.json_response import model_json_response
 
     response = model_json_response(response)

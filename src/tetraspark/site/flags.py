@@ -38,25 +38,23 @@ OWNED_FLAGS: Mapping[str, str] = {
 }
 """Flag of sglang 0.5.23 -> the site key that sets it."""
 
-_SHORTEST = 4
-_LIST = "a list with one word an element"
+_SET_BY_EVERY_PLAN = "it left to the plan, which sets it"
+_ANOTHER_SERVER = "the API that the plan starts, waits for and asks"
 
-
-def owner(word: str) -> str | None:
-    """Return the site key that owns a flag, in any spelling argparse takes, or None.
-
-    argparse accepts `--flag=value` and any unambiguous beginning of a flag, so `--model-pa`
-    is `--model-path`.
-    """
-    flag = word.split("=", 1)[0]
-    if flag in OWNED_FLAGS:
-        return OWNED_FLAGS[flag]
-    if not flag.startswith("--") or len(flag) < _SHORTEST:
-        return None
-    keys = {key for name, key in OWNED_FLAGS.items() if name.startswith(flag)}
-    return keys.pop() if len(keys) == 1 else None
-
-
+REFUSED_FLAGS: Mapping[str, str] = {
+    "--config": "every argument in this file: nothing checks what that one holds",
+    "--disable-custom-all-reduce": "",
+    "--enable-cache-report": _SET_BY_EVERY_PLAN,
+    "--enable-metrics": _SET_BY_EVERY_PLAN,
+    "--encoder-only": _ANOTHER_SERVER,
+    "--grpc-mode": _ANOTHER_SERVER,
+    "--help": "an engine that serves",
+    "-h": "an engine that serves",
+    "--skip-server-warmup": _SET_BY_EVERY_PLAN,
+    "--smg-grpc-mode": _ANOTHER_SERVER,
+    "--use-ray": _ANOTHER_SERVER,
+}
+"""Flag of sglang 0.5.23 that no site may pass -> what is wanted in its place."""
 def split_words(text: str) -> list[str]:
     """Split a string of flags as a shell would; at blanks where its quotes do not match."""
     try:
