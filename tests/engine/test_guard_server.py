@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from tetraspark.engine import guard_finish, guard_scheduler
+from tetraspark.engine import guard_finish, guard_scheduler, guard_server
 from tetraspark.engine.api_key import KeyGate
 from tetraspark.engine.guard_env import GuardSettings
 from tetraspark.engine.guard_loop import Loop
-from tetraspark.engine.guard_server import cap_request
 
 KEY = "sk-one"
-LIMITS = GuardSettings(max_new_tokens=32, default_new_tokens=16)
 
 
 def through_the_gate(scope: dict[str, Any]) -> list[Any]:
@@ -54,43 +52,42 @@ def test_a_key_that_is_not_ascii_is_401_and_no_fault_of_the_server() -> None:
     assert through_the_gate({"type": "http", "headers": headers}) == ["app"]
 
 
-@pytest.mark.parametrize("values", [(b"B \xe9", b"Bearer sk-one"), (b"Bearer sk-one", b"x")])
-@pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_two_keys_are_none(kind: str, values: tuple[bytes, ...]) -> None:
-    """Servers differ in which of two they take; the engine's takes the first."""
-    headers = [(b"authorization", value) for value in values]
-    first, *_ = through_the_gate({"type": kind, "headers": headers})
-    assert first.get("status", first.get("code")) in (401, 1008)
-
-
-CHAT, PLAIN = ("max_completion_tokens", "max_tokens"), ("max_tokens",)
+@pytest.mark.parametrize("other", [b"Bearer \xe9", b"Bearer sk-two", f"Bearer {KEY}".encode()])
+@pytest.mark.parametrize("first", [False, True])
+def test_more_than_one_key_is_none(other: bytes, first: bool) -> None:
+    keys = [other, f"Bearer {KEY}".encode()]
+    headers = [(b"authorization", key) for key in (keys if first else reversed(keys))]
+    start, _ = through_the_gate({"type": "http", "headers": headers})
+    assert start["status"] == 401
+    (closed,) = through_the_gate({"type": "websocket", "headers": headers})
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
 
 
 @pytest.mark.parametrize(
-    ("names", "asked", "told", "left"),
+    ("fields", "told"),
     [
-        (CHAT, (None, None), "16; default", (None, None)),
-        (CHAT, (None, 8), "8; asked", (None, 8)),
-        (CHAT, (0, 8), "8; asked", (0, 8)),
-        (CHAT, (None, 0), "0; asked", (None, 0)),
-        (CHAT, (0, None), "16; default", (0, None)),
-        (CHAT, (8, 99), "8; asked", (8, 99)),
-        (CHAT, (99, 8), "32; limit; asked=99", (32, 8)),
-        (CHAT, (None, -1), None, (None, -1)),
-        (PLAIN, (0,), "0; asked", (0,)),
-        (PLAIN, (-5,), None, (-5,)),
+        ((None, None), "300; default"),
+        ((None, 0), "0; asked"),
+        ((0, 0), "0; asked"),
+        ((0, None), "300; default"),
+        ((0, 5), "5; asked"),
+        ((5, 2000), "5; asked"),
+        ((2000, 5), "1000; limit; asked=2000"),
+        ((None, -1), None),
+        ((-1, 5), None),
+        ((0, -3), None),
+        ((5, -1), "5; asked"),
     ],
 )
-def test_the_cap_that_is_told_is_the_one_the_engine_takes(
-    names: tuple[str, ...],
-    asked: tuple[int | None, ...],
-    told: str | None,
-    left: tuple[int | None, ...],
+def test_the_header_is_about_the_field_that_the_engine_takes(
+    fields: tuple[int | None, int | None], told: str | None
 ) -> None:
-    """SGLang 0.5.23 takes `max_completion_tokens or max_tokens`; it refuses less than 0."""
-    request = SimpleNamespace(**dict(zip(names, asked, strict=True)))
-    assert cap_request(request, names, LIMITS) == told
-    assert tuple(getattr(request, name) for name in names) == left
+    request = SimpleNamespace(max_completion_tokens=fields[0], max_tokens=fields[1])
+    limits = GuardSettings(max_new_tokens=1000, default_new_tokens=300)
+    assert guard_server.cap_request(request, guard_server.CHAT_CAPS, limits) == told
+    assert (request.max_completion_tokens or request.max_tokens or 0) <= 1000
+    if told != "1000; limit; asked=2000":
+        assert (request.max_completion_tokens, request.max_tokens) == fields
 
 
 @dataclass

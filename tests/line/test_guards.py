@@ -44,6 +44,46 @@ def test_more_tokens_than_the_limit_are_clamped_and_the_client_is_told(
     assert told(client.post("/completions", json=body)).startswith(f"{LIMIT}; limit")
 
 
+@pytest.mark.parametrize("none", [0, False])
+def test_who_asks_for_no_token_gets_none_and_is_told_so(client: httpx.Client, none: int) -> None:
+    response = chat(client, max_tokens=none)
+    assert told(response) == "0; asked"
+    assert response.json()["usage"]["completion_tokens"] == 0
+    absent = chat(client, max_completion_tokens=none, ignore_eos=True, temperature=0)
+    assert told(absent) == f"{DEFAULT}; default"
+    assert absent.json()["usage"]["completion_tokens"] == DEFAULT
+    assert told(chat(client, max_completion_tokens=none, max_tokens=5)) == "5; asked"
+
+
+def test_fewer_tokens_than_none_are_the_engines_to_refuse(client: httpx.Client) -> None:
+    for fields in ({"max_tokens": -1}, {"max_completion_tokens": -1, "max_tokens": 5}):
+        response = chat(client, **fields)
+        assert response.status_code == 400
+        assert "max_new_tokens must be at least 0, got -1" in response.text
+        assert "X-Tetraspark-Max-Tokens" not in response.headers
+
+
+def test_responses_are_clamped_and_told_their_cap_too(client: httpx.Client) -> None:
+    body = {"model": "tiny", "input": "What is 19 + 23?"}
+    more = client.post("/responses", json=body | {"max_output_tokens": 10**6})
+    assert told(more) == f"{LIMIT}; limit; asked=1000000"
+    assert more.json()["usage"]["output_tokens"] <= LIMIT
+    assert more.json()["output"][0]["content"][0]["text"]
+    streamed = client.post("/responses", json=body | {"max_output_tokens": 9, "stream": True})
+    assert told(streamed) == "9; asked"
+    assert "event: response.completed" in streamed.text
+    refused = client.post("/responses", json=body | {"max_output_tokens": -1})
+    assert (refused.status_code, refused.headers.get("X-Tetraspark-Max-Tokens")) == (400, None)
+
+
+@pytest.mark.parametrize("other", [b"Bearer \xe9", b"Bearer wrong", f"Bearer {KEY}".encode()])
+def test_two_keys_are_401_and_no_fault_of_the_server(served: Any, other: bytes) -> None:
+    keys = [other, f"Bearer {KEY}".encode()]
+    for order in (keys, keys[::-1]):
+        headers = [(b"Authorization", key) for key in order]
+        assert httpx.get(f"{served['url']}/models", headers=headers).status_code == 401
+
+
 def test_messages_are_clamped_and_told_their_cap_too(client: httpx.Client) -> None:
     body = {"model": "tiny", "messages": [{"role": "user", "content": "What is 19 + 23?"}]}
     more = client.post("/messages", json=body | {"max_tokens": 10**6})

@@ -62,15 +62,6 @@ def test_L02_a_string_in_place_of_the_list_is_refused(tmp_path: Path) -> None:
     assert '["--log-level", "debug"]' in caught.value.problems[0].fix
 
 
-@pytest.mark.parametrize("words", ['["--config", "more.yaml"]', '["--config=more.yaml"]'])
-def test_a_file_of_further_flags_is_refused(tmp_path: Path, words: str) -> None:
-    with pytest.raises(UsageError, match="reads more flags") as caught:
-        load(tmp_path, LOCAL.replace("tp = 4", f"tp = 4\nextra_args = {words}"))
-    assert caught.value.problems[0].where.endswith(
-        f":{LOCAL[: LOCAL.index('tp = 4')].count(chr(10)) + 2}"
-    )
-
-
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 
 

@@ -136,6 +136,15 @@ def test_a_key_among_the_engine_arguments_goes_to_the_file() -> None:
     assert "computes it from `api.port`" in why(result, "EXTRA_SGLANG_ARGS: --port")
 
 
+def test_an_engine_argument_that_no_site_may_pass_is_reported() -> None:
+    words = "--enable-metrics --config /x.yaml -x --use-r"
+    result = imported(SMALL + f'EXTRA_SGLANG_ARGS="{words}"\n')
+    assert site(result).engine.extra_args == ("-x",)
+    assert "left to the plan" in why(result, "EXTRA_SGLANG_ARGS: --enable-metrics")
+    assert "nothing checks" in why(result, "EXTRA_SGLANG_ARGS: --config")
+    assert "no site may pass it" in why(result, "EXTRA_SGLANG_ARGS: --use-r")
+
+
 def test_of_two_keys_the_engine_sees_the_later_one() -> None:
     result = imported(SMALL + "API_KEY=first\nEXTRA_SGLANG_ARGS='--api-key second'\n")
     assert result.api_key == "second"

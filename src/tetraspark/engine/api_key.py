@@ -35,8 +35,8 @@ def read_key() -> str | None:
 
 
 class KeyGate:
-    """ASGI middleware around the engine's own, which lets sockets through without a key and fails
-    on a key that is not ASCII. Of two keys it would take one: they are none.
+    """ASGI middleware around the engine's own, which lets sockets through without a key, fails on
+    a key that is not ASCII, and of several headers reads the first.
     """
 
     def __init__(self, app: Any, key: str) -> None:
@@ -44,18 +44,21 @@ class KeyGate:
         self._key = key.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Close a socket that opens without the key; answer 401 to what is no key at all."""
-        headers = scope.get("headers", ())
-        given = [value for name, value in headers if name.lower() == b"authorization"]
-        if scope["type"] == "websocket" and not (len(given) == 1 and self._opens(given[0])):
+        """Close a socket that opens without the key; answer 401 to a header that is no text, and
+        to more than one.
+        """
+        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        if scope["type"] == "websocket" and not self._opens(given):
             await send({"type": "websocket.close", "code": 1008, "reason": "Unauthorized"})
         elif scope["type"] == "http" and not (len(given) < 2 and b"".join(given).isascii()):
             await _unauthorized(send)
         else:
             await self._app(scope, receive, send)
 
-    def _opens(self, header: bytes) -> bool:
-        scheme, _, key = header.partition(b" ")
+    def _opens(self, headers: list[bytes]) -> bool:
+        if len(headers) != 1:
+            return False
+        scheme, _, key = headers[0].partition(b" ")
         return scheme.lower() == b"bearer" and secrets.compare_digest(key, self._key)
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Awaitable, Callable
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 from tetraspark.engine.guard_env import GuardSettings, guard_settings
@@ -83,31 +83,30 @@ async def _own_words(request: Any, raw_request: Any) -> dict[str, Any]:
 
 
 def cap_request(request: Any, names: tuple[str, ...], limits: GuardSettings) -> str | None:
-    """Clamp what a request asks for in the fields of these names, the first that is not 0 before
-    others, as the engine reads them; return what the header is to say.
+    """Clamp what a request asks for in the fields of these names, of which the engine takes the
+    first that is neither absent nor 0, else the last; return what the header is to say.
 
-    Nothing, for less than 0: the engine refuses that.
-
-    What was not asked for is filled by the scheduler, behind the engine's own check of prompt and
-    answer against the context.
+    That is nothing for a negative number, which the engine refuses. What was not asked for is
+    filled by the scheduler, behind the engine's own check of prompt and answer against the context.
     """
-    asked = reduce(lambda first, then: first or then, (getattr(request, name) for name in names))
+    values = [getattr(request, name) for name in names]
+    asked = next(filter(None, values), values[-1])
     if asked is not None and asked < 0:
         return None
     cap = cap_of(asked, limits)
     if cap.why == "limit":
-        for name in names:
-            if getattr(request, name):
-                setattr(request, name, min(getattr(request, name), cap.tokens))
+        for name, value in zip(names, values, strict=True):
+            if value:
+                setattr(request, name, min(value, cap.tokens))
     return str(cap)
 
 
 def with_header(response: Any, told: str | None) -> Any:
     """Return an answer of the engine as a response that tells the cap, if any, in its header."""
-    from sglang.srt.utils.json_response import model_json_response
-
     if told is None:
         return response
+    from sglang.srt.utils.json_response import model_json_response
+
     response = model_json_response(response)
     if hasattr(response, "headers"):
         response.headers[HEADER] = told

@@ -1,7 +1,7 @@
-"""Engine flags a site may pass through, and those a typed key already owns."""
+"""Engine flags a site may pass through, and those that a typed key or the plan already owns."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tetraspark.site.finding import Finding
 from tetraspark.site.keypath import KeyPath
@@ -38,25 +38,55 @@ OWNED_FLAGS: Mapping[str, str] = {
 }
 """Flag of sglang 0.5.23 -> the site key that sets it."""
 
-READS_MORE = "--config"
-"""A YAML file of further flags (`server_args.prepare_server_args`, 0.5.23)."""
-_SHORTEST = 4
+_PLANNED = "it left to the plan, which sets it"
+_OTHER_SERVER = "the server that the plan starts, waits for and asks"
+_NO_SERVER = "an engine that serves"
+
+REFUSED_FLAGS: Mapping[str, str] = {
+    "--config": "every argument in this file: nothing checks what another one holds",
+    "--enable-cache-report": _PLANNED,
+    "--enable-metrics": _PLANNED,
+    "--encoder-only": _OTHER_SERVER,
+    "--grpc-mode": _OTHER_SERVER,
+    "--help": _NO_SERVER,
+    "-h": _NO_SERVER,
+    "--skip-server-warmup": _PLANNED,
+    "--smg-grpc-mode": _OTHER_SERVER,
+    "--use-ray": _OTHER_SERVER,
+}
+"""Flag of sglang 0.5.23 that no site may pass -> what is wanted in its place."""
+
+LOCAL_FLAGS: Mapping[str, str] = dict.fromkeys(
+    ("--attention-backend", "--device", "--disable-custom-all-reduce", "--sleep-on-idle"), _PLANNED
+)
+"""The same where `kind` is "local": what several ranks on one CPU need."""
+
+_SHORTEST = 3
 _LIST = "a list with one word an element"
 
 
-def owner(word: str) -> str | None:
-    """Return the site key that owns a flag, in any spelling argparse takes, or None.
+def meant(flag: str, flags: Collection[str]) -> list[str]:
+    """Return those of `flags` that argparse can take a flag for: itself, or all it begins.
 
-    argparse accepts `--flag=value` and any unambiguous beginning of a flag, so `--model-pa`
-    is `--model-path`.
+    argparse accepts any unambiguous beginning, so `--model-pa` is `--model-path`.
     """
-    flag = word.split("=", 1)[0]
-    if flag in OWNED_FLAGS:
-        return OWNED_FLAGS[flag]
+    if flag in flags:
+        return [flag]
     if not flag.startswith("--") or len(flag) < _SHORTEST:
-        return None
-    keys = {key for name, key in OWNED_FLAGS.items() if name.startswith(flag)}
+        return []
+    return [name for name in flags if name.startswith(flag)]
+
+
+def owner(flag: str) -> str | None:
+    """Return the site key that owns a flag, in any spelling argparse takes, or None."""
+    keys = {OWNED_FLAGS[name] for name in meant(flag, OWNED_FLAGS)}
     return keys.pop() if len(keys) == 1 else None
+
+
+def refused(flag: str, kind: object) -> str | None:
+    """Return what is wanted in place of a flag that a site of this kind may not pass, or None."""
+    flags = {**REFUSED_FLAGS, **(LOCAL_FLAGS if kind == "local" else {})}
+    return next((flags[name] for name in meant(flag, flags)), None)
 
 
 def split_words(text: str) -> list[str]:
@@ -78,31 +108,34 @@ def list_text(words: Sequence[str]) -> str:
     return "[" + ", ".join(_quoted(word) for word in shown) + "]"
 
 
-def flag_findings(path: KeyPath, words: Sequence[object]) -> list[Finding]:
-    """Check `extra_args`: one word an element, no flag that a typed key or a secret owns."""
+def flag_findings(path: KeyPath, words: Sequence[object], kind: object) -> list[Finding]:
+    """Check `extra_args`: one word an element, no flag that a key, a plan or a secret owns."""
     found = []
     for index, word in enumerate(words):
         if isinstance(word, str):
-            finding = _word_finding((*path, index), word)
+            finding = _word_finding((*path, index), word, kind)
             found += [finding] if finding else []
     return found
 
 
-def _word_finding(path: KeyPath, word: str) -> Finding | None:
+def _word_finding(path: KeyPath, word: str, kind: object) -> Finding | None:
     if not word.startswith("-"):
         return None
     flag = word.split("=", 1)[0].split(" ", 1)[0]
-    key = owner(flag)
-    if flag == READS_MORE:
-        wanted = "every flag in the site file: the plan would tell nothing of what that file says"
-        return Finding(path, f"flag `{flag}`, which reads more flags", wanted, "write them here")
+    key, wanted = owner(flag), refused(flag, kind)
     if names_secret(flag):
         wanted = "no secret among arguments: they show in `ps`, logs and plans"
         fix = "remove it and its value, and name a file of mode 0600 in `api.key_file`"
         return Finding(path, f"secret flag `{flag}`", wanted, fix)
+    every = meant(flag, {*OWNED_FLAGS, *REFUSED_FLAGS, *LOCAL_FLAGS})
+    if len(every) > 1 and (key is None or wanted is not None):
+        seen = f"`{flag}`, the beginning of {' and '.join(sorted(every)[:2])}"
+        return Finding(path, seen, "a flag in full", "write it in full")
     if key is not None:
         wanted = f"that setting only in `{key}`"
         return Finding(path, f"flag `{flag}`", wanted, f"remove it here and set `{key}`")
+    if wanted is not None:
+        return Finding(path, f"flag `{flag}`", wanted, "remove it and its value, if it has one")
     if any(c.isspace() for c in word):
         return Finding(path, f"two words in one element: {word!r}", _LIST, _split_fix(word))
     return None

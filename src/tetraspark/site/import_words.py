@@ -2,7 +2,7 @@
 
 import shlex
 
-from tetraspark.site.flags import owner
+from tetraspark.site.flags import owner, refused
 from tetraspark.site.import_table import FLAGS, NotCarriedError
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.secret import names_secret
@@ -46,7 +46,8 @@ def import_engine_args(outer: Variable, draft: Draft) -> str | None:
     key: str | None = None
     while words:
         flag, equals, value = words.pop(0).partition("=")
-        if not flag.startswith("-") or not (names_secret(flag) or owner(flag)):
+        wanted = refused(flag, "fleet")
+        if not flag.startswith("-") or not (names_secret(flag) or owner(flag) or wanted):
             whole = f"{flag}{equals}{value}"
             kept += [flag, value] if flag.startswith("-") and " " in value else [whole]
             continue
@@ -58,6 +59,8 @@ def import_engine_args(outer: Variable, draft: Draft) -> str | None:
             key = value
             why = "written to the key file, not to the site"
             draft.say(moved, ("api.key_file",), why)
+        elif target is None and wanted and not names_secret(flag):
+            draft.drop(moved, f"no site may pass it; wanted: {wanted}")
         else:
             _move(moved, target, draft)
     _finish(outer, kept, draft)

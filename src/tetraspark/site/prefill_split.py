@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from tetraspark.site.finding import Finding
+from tetraspark.site.flags import meant
 from tetraspark.site.keypath import KeyPath
 from tetraspark.site.lookup import Document, is_list, table_at
 from tetraspark.site.section import Section
@@ -15,8 +16,6 @@ SIZES = (
     "--attn-cp-size", "--attention-context-parallel-size",
 )  # fmt: skip
 """Flags of sglang 0.5.23 that divide attention itself, where they are not 1."""
-
-_SHORTEST = 4
 
 
 class PrefillSplit(Section):
@@ -83,8 +82,6 @@ def _unsplit(document: Document) -> Iterator[Finding]:
 def _divides(word: str, following: object) -> bool:
     """Tell whether a flag, or the beginning of one as argparse takes it, divides attention."""
     flag, equals, value = word.partition("=")
-    if not flag.startswith("--") or len(flag) < _SHORTEST:
-        return False
-    if any(name.startswith(flag) for name in SIZES):
+    if meant(flag, SIZES):
         return (value if equals else following) != "1"
-    return any(name.startswith(flag) for name in SWITCHES)
+    return bool(meant(flag, SWITCHES))

@@ -46,7 +46,7 @@ def cross_check(document: Document) -> list[Finding]:
     found += env_findings(("env",), table_at(document, "env"), document.get("kind"), engine)
     found += sampled_findings(document, engine)
     words = table_at(document, "engine").get("extra_args", ())
-    found += flag_findings(("engine", "extra_args"), words if is_list(words) else ())
+    found += flag_findings(_EXTRA, words if is_list(words) else (), document.get("kind"))
     secrets = {finding.path: finding for finding in credential_findings(document)}
     # what else is wrong with such a value would repeat it
     return [*secrets.values(), *(one for one in found if one.path not in secrets)]
@@ -67,6 +67,7 @@ def cross_warnings(document: Document) -> list[Finding]:
 
 _CONTEXT: KeyPath = ("engine", "context_length")
 _TP: KeyPath = ("engine", "tp")
+_EXTRA: KeyPath = ("engine", "extra_args")
 
 
 def _texts(document: Document) -> Iterator[Finding]:
