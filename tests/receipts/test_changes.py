@@ -116,6 +116,12 @@ def test_what_tetraspark_chose_and_what_the_engine_took() -> None:
     ]
 
 
+def test_what_a_start_went_on_despite_is_a_change() -> None:
+    before = receipt(tolerated=())
+    found = [str(one) for one in changes(before, receipt(tolerated=("RDMA.MTU", "LINK.WIDTH")))]
+    assert found == ["started despite (doctor): nothing -> RDMA.MTU, LINK.WIDTH"]
+
+
 def test_a_transport_that_was_left_out_is_a_change() -> None:
     plan = {**copy.deepcopy(receipt().plan), "transport": "off"}
     before = receipt(plan={**plan, "transport": "shm"})

@@ -70,7 +70,7 @@ def test_the_difference_is_of_the_two_newest(
 ) -> None:
     diff(site=site)
     told = capsys.readouterr().out
-    assert f"from {A} to {B}: 2 changes" in told
+    assert f"from {A} to {B}: 3 changes" in told
     assert "8.0 GiB less" in told
     diff(B, A, site=site, json=True)
     found = json.loads(capsys.readouterr().out)

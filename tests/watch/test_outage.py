@@ -9,6 +9,8 @@ import pytest
 from tests.watch.looks import STEP, look, rank, ranks
 from tests.watch.stood_in import StoodIn
 from tetraspark.line.stop import mark_stopped
+from tetraspark.site.watch import OnWedge
+from tetraspark.watch.act import restart_words
 from tetraspark.watch.judge import ended
 from tetraspark.watch.record import Act, Record
 
@@ -20,7 +22,7 @@ def test_a_rank_has_ended_once_two_looks_have_seen_it() -> None:
     assert not ended([look(0), look(STEP, ranks=GONE)])
     assert ended([look(0), look(STEP, ranks=GONE), look(2 * STEP, ranks=GONE)])
     assert not ended([look(0, ranks=GONE, run="other"), look(STEP, ranks=GONE)])
-    for state in ("frozen", "unreachable"):
+    for state in ("frozen", "unreachable", "absent"):
         unsure = (*ranks()[:3], rank(3, state=state))
         assert not ended([look(0, ranks=unsure), look(STEP, ranks=unsure)])
 
@@ -67,6 +69,37 @@ def test_on_wedge_stop_ends_what_is_left(tmp_path: Path) -> None:
         line.looks(watch, 4)
         assert line.processes(1) == []
         watch.run(until_stopped=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "transport", "despite", "words"),
+    [
+        ("restart-once", "shm", (), ["--replace"]),
+        ("restart-once", "off", (), ["--replace", "--without-transport"]),
+        ("restart-without-transport", "shm", (), ["--replace", "--without-transport"]),
+        ("restart-once", "verbs", ("A", "B"), ["--replace", "--despite", "A,B"]),
+    ],
+)
+def test_a_restart_is_asked_for_as_the_start_was(
+    how: OnWedge, transport: str, despite: tuple[str, ...], words: list[str]
+) -> None:
+    assert restart_words(how, {"transport": transport}, despite) == words
+
+
+def test_the_evidence_has_the_site_though_its_file_is_gone(tmp_path: Path) -> None:
+    line = StoodIn(tmp_path, 'on_wedge = "restart-once"')
+    with line.served():
+        watch = line.watch([])
+        line.looks(watch, 1)
+        line.site.unlink()
+        line.signal(1, signal.SIGKILL)
+        line.looks(watch, 4)
+        (act,) = Record(line.store.root).acts()
+    assert (act["done"], watch.restart) == ("nothing", None)
+    with tarfile.open(Path(act["folder"]) / "support-bundle.tar.gz") as bundle:
+        (member,) = [one for one in bundle.getmembers() if one.name.endswith("/site.toml")]
+        file = bundle.extractfile(member)
+        assert file is not None and file.read().decode() == line.loaded.text
 
 
 @pytest.mark.parametrize("how", ["stopped", "restarted"])

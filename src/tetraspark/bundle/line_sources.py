@@ -4,17 +4,24 @@ import json
 from pathlib import Path
 
 from tetraspark.bundle.source import HEAD_BYTES, TAIL_BYTES, Missing, Source, ends
+from tetraspark.errors import UsageError
 from tetraspark.line.engine_log import read_receipt
 from tetraspark.line.run import Run
 from tetraspark.site.load import LoadedSite
+from tetraspark.site.source import read_bytes
 
 RECEIPTS = "line/receipts.jsonl"
 KEPT = ("*.json", "*.log", "*.exit", "*.damaged-*")
 
 
 def site_source(loaded: LoadedSite) -> Source:
-    """Return the site file as it is; a byte that is no text is shown as such."""
-    return Source("site.toml", loaded.path.read_bytes().decode(errors="replace"))
+    """Return the site file as it is, a byte that is no text shown as such; as it was loaded, where
+    the file is gone.
+    """
+    try:
+        return Source("site.toml", read_bytes(loaded.path).decode(errors="replace"))
+    except UsageError:
+        return Source("site.toml", loaded.text)
 
 
 def run_sources(run: Run | None) -> tuple[list[Source], list[Missing]]:

@@ -27,7 +27,8 @@ from tetraspark.errors import Problem, RunError, UsageError
 from tetraspark.fleet.this_machine import ThisMachine
 from tetraspark.receipts.rollback import recorded_site
 from tetraspark.receipts.store import ReceiptStore
-from tetraspark.watch.act import restart
+from tetraspark.site.watch import OnWedge
+from tetraspark.watch.act import restart, restart_words
 from tetraspark.watch.board import Board
 from tetraspark.watch.observation import Observation
 from tetraspark.watch.observer import Observer
@@ -75,9 +76,9 @@ def watch(
             _once(line, json)
             return
         how = _watch(line, interval, port, until_stopped, plain=json).restart
-        despite = _tolerated(line)
-    if how is not None:
-        raise typer.Exit(restart(line.loaded.path, how, despite, os.environ))
+        words = _restart_words(line, how) if how is not None else None
+    if words is not None:
+        raise typer.Exit(restart(line.loaded.path, words, os.environ))
 
 
 @contextlib.contextmanager
@@ -98,11 +99,13 @@ def _open(site: Path, name: str | None, receipt: str | None) -> Iterator[OpenLin
         yield line
 
 
-def _tolerated(line: OpenLine) -> list[str]:
-    """Return the failed checks that the last start was told to go on despite."""
+def _restart_words(line: OpenLine, how: OnWedge) -> list[str]:
+    """Return the words of a `serve` that starts the line as its last start was asked for."""
     run = line.store.latest()
     found = run.read().get("tolerated", []) if run else []
-    return sorted({check["id"] for check in found})
+    despite = sorted({check["id"] for check in found})
+    _, plan = line.store.planned() or (None, {})
+    return restart_words(how, plan, despite)
 
 
 def _watched(line: OpenLine) -> Watched:

@@ -45,6 +45,7 @@ def changes(before: ServeReceipt, after: ServeReceipt) -> list[Change]:
         *_site(before, after),
         *_nodes(before, after),
         *_program(before, after),
+        *_tolerated(before, after),
         *_settings(before, after),
         *_effective(before, after),
     ]
@@ -143,6 +144,12 @@ def _program(before: ServeReceipt, after: ServeReceipt) -> Iterator[Change]:
     engines = [str(one.plan.get("engine")) for one in (before, after)]
     if engines[0] != engines[1]:
         yield Change("engine", "plan", *engines)
+
+
+def _tolerated(before: ServeReceipt, after: ServeReceipt) -> Iterator[Change]:
+    told = [", ".join(one.tolerated) or "nothing" for one in (before, after)]
+    if told[0] != told[1]:
+        yield Change("started despite", "doctor", *told)
 
 
 def _settings(before: ServeReceipt, after: ServeReceipt) -> Iterator[Change]:

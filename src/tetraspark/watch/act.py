@@ -53,10 +53,14 @@ def act(watched: Watched, record: Record, found: Observation) -> OnWedge | None:
 def _site_changed(watched: Watched, run: str) -> bool:
     """Tell whether the site file is another one than what a run was served from.
 
-    That is what its receipt says, as after a rollback; else what this watch began with.
+    That is what its receipt says, as after a rollback; else what this watch began with. A fleet
+    that was rolled back runs the recorded image under a name of its own, which no file has.
     """
     try:
-        served = ReceiptStore(watched.store.root).read(run).site_sha256
+        receipt = ReceiptStore(watched.store.root).read(run)
+        served = receipt.site_sha256
+        if receipt.rollback_of is not None and receipt.kind == "fleet":
+            return True
     except UsageError:
         served = watched.loaded.sha256
     try:
@@ -95,15 +99,21 @@ def key_findings(acts: Sequence[dict[str, Any]], run: str | None) -> tuple[Findi
     )
 
 
-def restart(site: Path, how: OnWedge, despite: Sequence[str], env: Mapping[str, str]) -> int:
-    """Serve the line anew in its own place; return the exit code of `serve`.
+def restart_words(how: OnWedge, before: Mapping[str, Any], despite: Sequence[str]) -> list[str]:
+    """Return the words of the `serve` of a restart. Pure.
 
-    `despite` are the failed checks that the start before was told to go on despite.
+    `before` is the plan of the run that failed: what it left out is left out again. `despite` are
+    the failed checks that it was told to go on despite.
     """
-    words = ["--without-transport"] if how == "restart-without-transport" else []
-    words += ["--despite", ",".join(despite)] if despite else []
+    without = how == "restart-without-transport" or before.get("transport") == "off"
+    words = ["--replace", *(["--without-transport"] if without else [])]
+    return words + (["--despite", ",".join(despite)] if despite else [])
+
+
+def restart(site: Path, words: Sequence[str], env: Mapping[str, str]) -> int:
+    """Serve the line anew in its own place; return the exit code of `serve`."""
     done = subprocess.run(
-        command("serve", site, "--replace", *words),
+        command("serve", site, *words),
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         env={**env, STARTED_BY_WATCH: "1"},

@@ -17,7 +17,10 @@ LOST_CANARIES = 2
 """So many in a row are no accident."""
 UNSURE = ("frozen", "unreachable")
 """States of a rank that count when two looks in a row have seen them."""
-ALIVE = ("running", *UNSURE)
+ENDED = ("exited", "restarted", "broken")
+"""States of a rank that ended by itself. One that is absent may have been taken away: a container
+removed by a `stop` on another machine, whose record is not here.
+"""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def standing(looks: Sequence[Look]) -> Sequence[Look]:
 def ended(history: Sequence[Look]) -> bool:
     """Tell whether a rank has ended, as the last two looks at this run saw."""
     looks = [look for look in history[-2:] if look.run == history[-1].run]
-    gone = [{one.rank for one in look.ranks if one.state not in ALIVE} for look in looks]
+    gone = [{one.rank for one in look.ranks if one.state in ENDED} for look in looks]
     return len(gone) == 2 and bool(gone[0] & gone[1])
 
 
