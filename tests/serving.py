@@ -94,8 +94,16 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 def files_with(folder: Path, text: str) -> list[str]:
-    """Return the files below a folder that hold a text."""
+    """Return the files below a folder that hold a text; a line that runs renames some meanwhile."""
     data = text.encode()
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert files, f"nothing below {folder}"
-    return [str(file) for file in files if data in file.read_bytes()]
+    return [str(file) for file in files if data in _bytes_of(file)]
+
+
+def _bytes_of(file: Path) -> bytes:
+    """Return what is in a file, nothing of one that has been renamed since it was listed."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""

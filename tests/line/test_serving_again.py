@@ -74,11 +74,15 @@ def test_what_keeps_it_writes_the_recorded_site(
 
 
 def test_the_line_is_watched_as_its_receipt_recorded_it(
-    line: Command, served: Any, again: subprocess.CompletedProcess[str]
+    line: Command,
+    served: Any,
+    again: subprocess.CompletedProcess[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch of the site file as it is now would watch another line, or none."""
     process = WatchProcess(state(line))
     argv = Path(f"/proc/{process.pid()}/cmdline").read_text().split("\0")
+    monkeypatch.setenv("TETRASPARK_STATE", line.env["TETRASPARK_STATE"])
     run = line.json("status")["run"]
     text = line.site.read_text()
     line.site.write_text("name = [")
