@@ -65,11 +65,15 @@ def main(frozen: int) -> None:
             lambda: all(log.exists() and "CollectiveError: " in log.read_text() for log in logs),
             LIMIT_S,
         )
+        others = [one for rank, one in enumerate(ranks) if rank != frozen]
+        for one in others:
+            one.join(10)
+        ended = all(one.exitcode is not None for one in others)
         for one in ranks:
             one.kill()
             one.join()
         words = {log.stem: log.read_text() if log.exists() else "" for log in logs}
-    print(json.dumps({"words": words, "quits": len(quits)}))
+    print(json.dumps({"words": words, "quits": len(quits), "ended": ended}))
 
 
 if __name__ == "__main__":

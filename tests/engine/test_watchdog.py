@@ -23,6 +23,7 @@ def test_every_rank_names_a_stopped_one_wherever_it_waits(frozen: int) -> None:
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert found["quits"] > 0
+    assert found["ended"], "the engine waits a minute for diagnostics of a scheduler that lives"
     first = {
         rank: next((line for line in text.splitlines() if "CollectiveError: " in line), "")
         for rank, text in found["words"].items()

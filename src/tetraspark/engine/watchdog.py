@@ -37,5 +37,8 @@ def _watch(watchdog: Watchdog, rank: int) -> None:
     frames = sys._current_frames().get(threading.main_thread().ident or 0)
     place = "".join(traceback.format_stack(frames)) if frames else ""
     log.error("%sCollectiveError: %s", place, CollectiveError(root, rank))
-    # What the engine's scheduler does with an exception of its event loop.
+    # What the engine's scheduler does with an exception of its event loop: it tells its parent, and
+    # ends. Of one that lives the API's process would gather diagnostics for a minute first.
     os.kill(os.getppid(), signal.SIGQUIT)
+    logging.shutdown()
+    os._exit(1)
