@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.line.docker_env import env_of
 from tests.site.test_verbs_rules import text_of
 from tetraspark.collectives.verbs import VerbsTransport
 from tetraspark.collectives.wiring import Wiring
@@ -26,12 +27,6 @@ def plan() -> Plan:
     )
     loaded = load_source(decode_source(SITES / "mine.toml", text.encode()))
     return fleet_plan(loaded, None, lanes_of(loaded))
-
-
-def env_of(plan: Plan, rank: int) -> dict[str, str]:
-    argv = plan.ranks[rank].argv
-    pairs = [argv[i + 1] for i, word in enumerate(argv) if word == "--env"]
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def test_a_fleet_plan_tells_the_lanes(plan: Plan) -> None:

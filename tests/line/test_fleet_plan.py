@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.line.docker_env import env_of
 from tetraspark.fleet.login import Login
 from tetraspark.line.fleet_plan import fleet_plan
 from tetraspark.line.launch import Launch, NodeLaunch
@@ -17,12 +18,6 @@ SITES = Path(__file__).parents[2] / "sites"
 @pytest.fixture(params=["four-sparks-switch", "four-sparks-ring"])
 def plan(request: pytest.FixtureRequest) -> Plan:
     return fleet_plan(load_site(SITES / f"{request.param}.toml"))
-
-
-def env_of(plan: Plan, rank: int) -> dict[str, str]:
-    argv = plan.ranks[rank].argv
-    pairs = [argv[i + 1] for i, word in enumerate(argv) if word == "--env"]
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def test_one_container_a_node_in_the_order_of_the_site(plan: Plan) -> None:

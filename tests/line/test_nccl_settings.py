@@ -7,6 +7,7 @@ import pytest
 from tests.fabric.model import NAMES
 from tests.fabric.nccl_sites import FOUR, profile, site
 from tests.fabric.sparks import Sparks, alternating, ring, switched
+from tests.line.docker_env import env_of
 from tests.line.ring_launch import launched
 from tests.serving import ROOT
 from tetraspark.errors import Problem, RunError, UsageError
@@ -23,13 +24,8 @@ SIZES = {name: {f"/home/{name}/nccl/libnccl.so.2": 300} for name in NAMES}
 
 
 def environments(plan: Plan) -> dict[int, dict[str, str]]:
-    """Return the variables of each rank's docker command; none may be there twice."""
-    found = {}
-    for command in plan.ranks:
-        pairs = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--env"]
-        found[command.rank] = dict(pair.split("=", 1) for pair in pairs)
-        assert len(found[command.rank]) == len(pairs)
-    return found
+    """Return the variables of each rank's docker command."""
+    return {command.rank: env_of(plan, command.rank) for command in plan.ranks}
 
 
 def planned(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.test_fleet_plan import env_of
+from tests.line.docker_env import env_of
 from tetraspark.engine.split_env import CONTEXT_FLOOR, ROWS_FLOOR, SplitSettings, split_settings
 from tetraspark.errors import UsageError
 from tetraspark.line.fleet_plan import fleet_plan

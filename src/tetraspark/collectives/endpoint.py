@@ -70,7 +70,8 @@ class Endpoint:
         self.state: native.EndpointState = self._handle.contents
         self.progress = native.Progress.from_address(config.base[config.rank] + PROGRESS)
 
-    def _live(self) -> Any:
+    def handle(self) -> Any:
+        """Return the proxy's own endpoint. Raises RuntimeError once this is closed."""
         if self._handle is None:
             raise RuntimeError("the group is closed")
         return self._handle
@@ -91,28 +92,28 @@ class Endpoint:
 
     def begin(self, request: native.Request) -> int:
         """Stage and post one operation; returns PENDING, FAILED, ABORTED or BUSY."""
-        return int(self._library.ts_begin(self._live(), ctypes.byref(request)))
+        return int(self._library.ts_begin(self.handle(), ctypes.byref(request)))
 
     def run(self, request: native.Request, nanoseconds: int) -> int:
         """Begin, then wait at most `nanoseconds`; returns DONE or as `begin` does."""
-        return int(self._library.ts_run(self._live(), ctypes.byref(request), nanoseconds))
+        return int(self._library.ts_run(self.handle(), ctypes.byref(request), nanoseconds))
 
     def poll(self) -> int:
         """Look once; returns DONE, PENDING, FAILED or ABORTED."""
-        return int(self._library.ts_poll(self._live()))
+        return int(self._library.ts_poll(self.handle()))
 
     def wait(self, nanoseconds: int) -> int:
         """Wait at most `nanoseconds` without the GIL; returns as `poll` does."""
-        return int(self._library.ts_wait(self._live(), nanoseconds))
+        return int(self._library.ts_wait(self.handle(), nanoseconds))
 
     def take(self) -> native.Write | None:
         """Return the oldest write not yet posted, for a queued transport; None if there is none."""
         write = native.Write()
-        return write if self._library.ts_take(self._live(), ctypes.byref(write)) else None
+        return write if self._library.ts_take(self.handle(), ctypes.byref(write)) else None
 
     def complete(self, write: native.Write, *, acknowledged: bool) -> None:
         """Report one taken write: acknowledged, or failed on its lane."""
-        self._library.ts_complete(self._live(), ctypes.byref(write), acknowledged)
+        self._library.ts_complete(self.handle(), ctypes.byref(write), acknowledged)
 
     def missing(self, peer: int) -> tuple[int, ...]:
         """Return the stripes of the operation under way that have not arrived from a peer.
@@ -171,7 +172,7 @@ class Endpoint:
     def read_record(self, offset: int) -> bytes | None:
         """Return a record of the own region; None when there is none."""
         buffer = ctypes.create_string_buffer(RECORD_BYTES)
-        word = self._library.ts_read_record(self._live(), offset, buffer, RECORD_BYTES)
+        word = self._library.ts_read_record(self.handle(), offset, buffer, RECORD_BYTES)
         return buffer.raw[: word - 1] if word else None
 
     def leave_record(self, rank: int, offset: int, data: bytes, *, alarm: bool) -> None:
@@ -182,23 +183,23 @@ class Endpoint:
         if len(data) > RECORD_BYTES:
             raise ValueError(f"a record of {len(data)} bytes: wanted at most {RECORD_BYTES}")
         self._library.ts_leave_record(
-            self._live(), rank, offset, data, len(data), len(data) + 1, alarm
+            self.handle(), rank, offset, data, len(data), len(data) + 1, alarm
         )
 
     def set_mover(self, mover: int, context: int) -> None:
         """Post writes through a C function as they are begun; both arguments are addresses."""
-        self._library.ts_set_mover(self._live(), mover, context)
+        self._library.ts_set_mover(self.handle(), mover, context)
 
     def copy_queued(self) -> None:
         """Copy queued writes into peers' regions, which must be mapped here."""
         mover = ctypes.cast(self._library.ts_copy, ctypes.c_void_p).value
-        handle = ctypes.cast(self._live(), ctypes.c_void_p).value
+        handle = ctypes.cast(self.handle(), ctypes.c_void_p).value
         assert mover is not None and handle is not None
         self.set_mover(mover, handle)
 
     def set_phase(self, phase: int) -> None:
         """Publish the phase of this rank."""
-        self._library.ts_set_phase(self._live(), phase)
+        self._library.ts_set_phase(self.handle(), phase)
 
     def close(self) -> None:
         """Free the endpoint; what it counted stays readable, anything else raises RuntimeError."""

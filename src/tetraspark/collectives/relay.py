@@ -21,7 +21,7 @@ class Relay:
         if spin_s is None:
             spin_s = SPIN_S if len(os.sched_getaffinity(0)) > 1 else 0.0
         self._library = proxy()
-        self._handle = self._library.ts_relay_open(endpoint._live(), int(spin_s * 1e9))
+        self._handle = self._library.ts_relay_open(endpoint.handle(), int(spin_s * 1e9))
         if not self._handle:
             raise OSError("no relay: the transport posts no writes, or no memory")
 

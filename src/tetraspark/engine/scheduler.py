@@ -36,9 +36,9 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         receipts.refuse([f"collectives: {error}"])
     if communicator is not None:
         watchdog.watch_in_background(communicator)
-    if communicator is not None and RUN_DIR in os.environ:
-        path = progress_path(Path(os.environ[RUN_DIR]), group.rank_in_group)
-        write_in_background(path, communicator.state)
+        if RUN_DIR in os.environ:
+            path = progress_path(Path(os.environ[RUN_DIR]), group.rank_in_group)
+            write_in_background(path, communicator.state)
     receipts.emit(
         "engine",
         rank=group.rank_in_group,
@@ -46,7 +46,7 @@ def after_scheduler_init(result: None, scheduler: Any, *args: object, **kwargs: 
         engine=receipts.engine_version(),
         plugin=version("tetraspark"),
         hooks=[hook.target.path for hook in hooks_of("scheduler", cuda=on_cuda())],
-        transport=communicator.group.state()["transport"] if communicator else "off",
+        transport=communicator.route if communicator else "off",
     )
     guard_scheduler.start(group.rank_in_group, group.world_size)
 

@@ -75,7 +75,7 @@ def fleet_plan(
         served_name=site.model.served_name,
         host=_host(loaded),
         port=site.api.port,
-        transport=site.collectives.transport if site.collectives else "off",
+        transport=site.transport,
         ranks=ranks,
         settings=tuple(found),
         logins=logins(loaded, offline=True),

@@ -57,8 +57,7 @@ def left_out(receipt: ServeReceipt) -> bool:
 
     Raises UsageError for a text that this tetraspark does not take any more.
     """
-    section = _written(receipt).site.collectives
-    return section is not None and section.transport != OFF == receipt.plan.get("transport")
+    return receipt.plan.get("transport") == OFF != _written(receipt).site.transport
 
 
 def _written(receipt: ServeReceipt) -> LoadedSite:

@@ -87,6 +87,11 @@ class Site(Section):
     engram: Engram | None = Field(default=None, description="Engram tables")
     guards: Guards | None = Field(default=None, description="limits on one request")
 
+    @property
+    def transport(self) -> Literal["off", "shm", "verbs"]:
+        """What carries the collectives: without its section they are off."""
+        return self.collectives.transport if self.collectives else "off"
+
     @model_validator(mode="before")
     @classmethod
     def _kind_defaults(cls, data: Any) -> Any:

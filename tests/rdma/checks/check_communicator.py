@@ -13,6 +13,7 @@ import torch
 
 from tests.collectives.oracle import raw, reduced, shard
 from tests.engine.engine_group import EngineGroup
+from tests.line.docker_env import env_of
 from tests.rdma.topology import plan_of_ring
 from tetraspark.engine.communicator import open_communicator
 from tetraspark.line.fleet_plan import fleet_plan
@@ -55,11 +56,8 @@ def variables(folder: Path) -> list[dict[str, str]]:
         text = text.replace("channels_max = 8\n", "")
         text = text.replace("min_lanes = 1", 'min_lanes = 1\nring_plan = "ring.json"')
     loaded = load_source(decode_source(folder / "vm.toml", text.encode()))
-    found = []
-    for command in fleet_plan(loaded, None, lanes_of(loaded)).ranks:
-        pairs = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--env"]
-        found.append(dict(pair.split("=", 1) for pair in pairs))
-    return found
+    plan = fleet_plan(loaded, None, lanes_of(loaded))
+    return [env_of(plan, rank) for rank in range(WORLD)]
 
 
 def work(rank: int, folder: str, env: dict[str, str], answers: "Queue[Any]") -> None:
